@@ -85,7 +85,7 @@ function observationsSql(interval: Interval): string {
   return `SELECT ${bucket} AS bucket, observed_at AS as_of, ${VALUES}, _part FROM ${table} FINAL WHERE ${isOfTier} AND ${RANGE(time)}`
 }
 
-const counted = z.object({ piece: z.int(), points: z.int() })
+const counted = z.object({ chunk: z.int(), points: z.int() })
 
 /** The points as ClickHouse writes them, byte for byte the same as `readStoredPoints` for one range. */
 export const writePoints = (
@@ -109,12 +109,12 @@ export async function countPointsByChunk(
 ): Promise<ReadonlyMap<number, number>> {
   const rows = await db.rows({
     name: 'historic-financial-pieces',
-    sql: `SELECT intDiv(toUnixTimestamp(bucket), {length: UInt32}) AS piece, uniqExact(bucket) AS points
+    sql: `SELECT intDiv(toUnixTimestamp(bucket), {length: UInt32}) AS chunk, uniqExact(bucket) AS points
 FROM (${observationsSql(interval)})
-GROUP BY piece`,
+GROUP BY chunk`,
     params: { ...params },
     settings: { max_threads: 1 },
     schema: counted,
   })
-  return new Map(rows.map(({ piece, points }) => [piece, points]))
+  return new Map(rows.map(({ chunk, points }) => [chunk, points]))
 }

@@ -55,7 +55,7 @@ const CHUNK_BUCKETS = 288
 /** A chunk of a series: a fixed range of buckets on a grid that all requests share. */
 export interface SeriesChunk extends TimeRange {
   /** The number of the chunk. */
-  readonly piece: number
+  readonly number: number
 }
 
 /** A series with cached chunks. */
@@ -95,17 +95,17 @@ export const toChunkMs = (interval: Interval): number => CHUNK_BUCKETS * INTERVA
 /** The complete chunks that contain a range. */
 export function toChunks({ from, to }: TimeRange, interval: Interval): SeriesChunk[] {
   const length = toChunkMs(interval)
-  const pieces: SeriesChunk[] = []
-  for (let piece = Math.floor(from / length); piece * length < to; piece++) {
-    pieces.push({ piece, from: piece * length, to: (piece + 1) * length })
+  const chunks: SeriesChunk[] = []
+  for (let number = Math.floor(from / length); number * length < to; number++) {
+    chunks.push({ number, from: number * length, to: (number + 1) * length })
   }
-  return pieces
+  return chunks
 }
 
 /** The cache key of a chunk. The observations of its last bucket may be later than the chunk's end. */
-function toPlace({ key, dataset, interval }: Series, piece: SeriesChunk): ChunkKey & SeriesChunk {
-  const to = piece.to + INTERVAL_SECONDS[interval] * 1000
-  return { key: `${key} ${interval} ${piece.piece}`, dataset, piece: piece.piece, from: piece.from, to }
+function toPlace({ key, dataset, interval }: Series, { number, from, to }: SeriesChunk): ChunkKey & SeriesChunk {
+  const until = to + INTERVAL_SECONDS[interval] * 1000
+  return { key: `${key} ${interval} ${number}`, dataset, number, from, to: until }
 }
 
 /** Maximum number of chunks that a statement reads: their rows are in memory as text. */
@@ -115,11 +115,11 @@ const STATEMENT_CHUNKS = 32
 export async function readChunks<C extends Sized>(
   source: ChunkSource<C>,
   { chunks, signal }: Omit<Reader, 'db'>,
-  pieces: readonly SeriesChunk[],
+  requested: readonly SeriesChunk[],
 ): Promise<C[]> {
   const length = toChunkMs(source.interval)
-  const toRange = ({ piece }: { piece: number }) => ({ from: piece * length, to: (piece + 1) * length })
-  const places = pieces.map((piece) => toPlace(source, piece))
+  const toRange = ({ number }: { number: number }) => ({ from: number * length, to: (number + 1) * length })
+  const places = requested.map((chunk) => toPlace(source, chunk))
   const read = async (missing: readonly (ChunkKey & SeriesChunk)[], db: Database, abandoned: AbortSignal) => {
     const read: C[] = []
     for (let first = 0; first < missing.length; first += STATEMENT_CHUNKS) {
@@ -176,11 +176,11 @@ async function takeFilled<C extends Sized>(
   const counts = await source.count(db, range, toChunkMs(source.interval))
   const taken: SeriesChunk[] = []
   for (let rows = 0; rows < least; ) {
-    const piece = rest.shift()
-    if (piece === undefined) break
-    const count = counts.get(piece.piece) ?? 0
-    if (count > 0) taken.push(piece)
-    else chunks.store(toPlace(source, piece), mark, source.empty)
+    const chunk = rest.shift()
+    if (chunk === undefined) break
+    const count = counts.get(chunk.number) ?? 0
+    if (count > 0) taken.push(chunk)
+    else chunks.store(toPlace(source, chunk), mark, source.empty)
     rows += count
   }
   return taken

@@ -76,16 +76,16 @@ interface Running {
 export async function runJob(
   job: Job,
   collectors: readonly Collector[],
-  surroundings: JobContext,
+  jobContext: JobContext,
   data: unknown,
 ): Promise<JobReport> {
   const payload = parsePayload(job, data)
-  const { registry, readRegistry = async () => registry } = surroundings
+  const { registry, readRegistry = async () => registry } = jobContext
   const isComputed = job.computedFrom.length > 0
   // The active registry may change during the run, so the job works with a snapshot. Computed results are stored
   // permanently, and a new registry often is the reason for the computation. They therefore read the newest version,
   // which this process may not have received yet.
-  const context = { ...surroundings, registry: snapshot(isComputed ? await readRegistry() : registry) }
+  const context = { ...jobContext, registry: snapshot(isComputed ? await readRegistry() : registry) }
   const running: Running = {
     job,
     collectors,
@@ -103,7 +103,7 @@ export async function runJob(
   const requested = await withoutCovered(running, toEntities(job, context, payload), payload)
   const progress = await collectAll(running, requested)
   if ((await recordComputed(running, progress, readRegistry)) === 'outdated')
-    return runJob(job, collectors, surroundings, data)
+    return runJob(job, collectors, jobContext, data)
   await throwIfIncomplete(running, requested, progress)
   return progress.report
 }

@@ -169,8 +169,8 @@ async function answerPoints(
     return { ...answer, points: records, early: Math.min(early, records) }
   }
   const source = { key: `index ${index.key}`, dataset: indexPoints.name, interval: INTERVAL } as const
-  const read: ChunkSource<Rows>['read'] = (db, piece) =>
-    writeRows(db, toStatement(piece, countBuckets(piece.from, piece.to, INTERVAL)))
+  const read: ChunkSource<Rows>['read'] = (db, range) =>
+    writeRows(db, toStatement(range, countBuckets(range.from, range.to, INTERVAL)))
   const rows = await readChunks({ ...source, read, pack: detach }, call, toChunks(range, INTERVAL))
   const slices = rows.map((one) => toSlice(one, range))
   const counts = { points: countSlices(slices), early: countSince(slices, due) }
