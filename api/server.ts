@@ -6,9 +6,8 @@ import { getHeapStatistics } from 'node:v8'
 import { createAdmission } from './admission/admission.ts'
 import { type AppOptions, createApp } from './app.ts'
 import { createIsTrusted, toNetwork } from './http/client-address.ts'
-import { FIXED_HEADERS, toFlat } from './http/headers.ts'
 import { Problem, toProblemBody } from './problem/problem.ts'
-import { createRejectionLog } from './serving/failures.ts'
+import { createRejectionLog, toProblemHeaders } from './serving/failures.ts'
 
 /**
  * Maximum size of the request line and all headers. A hundred ids are 3 kB, a hundred names of 200 ASCII characters 21
@@ -95,15 +94,7 @@ function toHeadProblem({ httpVersion, headers, rawHeaders }: IncomingMessage): P
 function toRawResponse(problem: Problem, publicUrl: string): string {
   const requestId = randomUUID()
   const body = JSON.stringify(toProblemBody(problem, { publicUrl, instance: '/', requestId }))
-  const headers = [
-    ...FIXED_HEADERS,
-    ...['X-Request-Id', requestId],
-    ...['Content-Type', 'application/problem+json; charset=utf-8'],
-    ...['Content-Length', String(Buffer.byteLength(body))],
-    ...['Cache-Control', 'no-store'],
-    ...toFlat(problem.particulars.headers ?? {}),
-    ...['Connection', 'close'],
-  ]
+  const headers = [...toProblemHeaders(problem, requestId, body), 'Connection', 'close']
   const lines = headers.flatMap((name, index) => (index % 2 === 0 ? [`${name}: ${headers[index + 1]}\r\n`] : []))
   return `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${lines.join('')}\r\n${body}`
 }

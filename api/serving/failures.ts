@@ -35,20 +35,23 @@ export function createRejectionLog(log: Logger) {
   }
 }
 
+/** The headers of a response whose body is this problem. */
+export const toProblemHeaders = (problem: Problem, requestId: string, body: string): string[] => [
+  ...FIXED_HEADERS,
+  ...['X-Request-Id', requestId],
+  ...['Content-Type', 'application/problem+json; charset=utf-8'],
+  ...['Content-Length', String(Buffer.byteLength(body))],
+  ...['Cache-Control', 'no-store'],
+  ...toFlat(problem.particulars.headers ?? {}),
+]
+
 /** Sends a failure as problem+json. */
 function sendProblem(context: RequestContext, problem: Problem, publicUrl: string): void {
   const { request, response, requestId } = context
   const instance = (request.url ?? '/').split('?', 1)[0] ?? '/'
   // A string body is sent in one write with the headers.
   const body = JSON.stringify(toProblemBody(problem, { publicUrl, instance, requestId }))
-  response.writeHead(problem.status, [
-    ...FIXED_HEADERS,
-    ...['X-Request-Id', requestId],
-    ...['Content-Type', 'application/problem+json; charset=utf-8'],
-    ...['Content-Length', String(Buffer.byteLength(body))],
-    ...['Cache-Control', 'no-store'],
-    ...toFlat(problem.particulars.headers ?? {}),
-  ])
+  response.writeHead(problem.status, toProblemHeaders(problem, requestId, body))
   response.end(request.method === 'HEAD' ? undefined : body)
 }
 

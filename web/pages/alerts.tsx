@@ -1,8 +1,7 @@
-import { useState } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
 import { type Answer, toQuestion } from '../interface.ts'
+import { AddEntity } from '../parts/add-entity.tsx'
 import { Card } from '../parts/card.tsx'
-import { toFormer, useFound } from '../parts/found.ts'
 import { CopyLine } from '../parts/open-as.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
@@ -22,7 +21,6 @@ import {
 import '../styles/alerts.css'
 
 const MOST_FIRED = 50
-const MOST_HITS = 8
 
 type Fired = Answer<'/data/alerts'>[number]
 
@@ -162,11 +160,7 @@ function useNames(kind: 'token' | 'dao', ids: readonly string[]): readonly strin
 
 /** Selects tokens or DAOs by a search. */
 function Selected({ kind, draft, names }: { kind: 'token' | 'dao'; draft: Draft; names: readonly string[] }) {
-  const [words, setWords] = useState('')
-  const { records, isSearching, failure } = useFound(words, 50)
   const ids = idsOf(draft)
-  const hits = records.filter(({ type }) => type === kind).slice(0, MOST_HITS)
-  const isNothing = words.trim() !== '' && !isSearching && failure === undefined && hits.length === 0
   const select = (next: readonly string[]) => change(draft, { ids: next.join(',') })
   return (
     <>
@@ -185,30 +179,7 @@ function Selected({ kind, draft, names }: { kind: 'token' | 'dao'; draft: Draft;
           </li>
         ))}
       </ul>
-      <div class="filters">
-        <label>
-          Add
-          <input type="search" value={words} onInput={({ currentTarget }) => setWords(currentTarget.value)} />
-        </label>
-        <span role="status">
-          {isSearching && 'Searching…'}
-          {isNothing && 'No match.'}
-          {failure !== undefined && `${failure.title}. ${failure.detail}`}
-        </span>
-        {hits.map((hit) => (
-          <button
-            key={hit._id}
-            type="button"
-            onClick={() => {
-              setWords('')
-              select([...ids.filter((one) => one !== hit._id), hit._id])
-            }}
-          >
-            {hit.name}
-            {toFormer(hit)}
-          </button>
-        ))}
-      </div>
+      <AddEntity kind={kind} onAdd={(id) => select([...ids.filter((one) => one !== id), id])} />
     </>
   )
 }

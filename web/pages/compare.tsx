@@ -1,12 +1,11 @@
-import { useState } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
 import { useStart } from '../clock.ts'
 import { type Answer, toQuestion } from '../interface.ts'
+import { AddEntity } from '../parts/add-entity.tsx'
 import { Card } from '../parts/card.tsx'
 import { Choice, chosen } from '../parts/choice.tsx'
 import { usualOf } from '../parts/columns.tsx'
 import { toDrawing } from '../parts/drawing.ts'
-import { toFormer, useFound } from '../parts/found.ts'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { go, query, withQuery } from '../place.ts'
@@ -17,10 +16,6 @@ import { COLUMNS } from './token-columns.tsx'
 
 /** Number of distinct line colours. */
 const MOST = 6
-
-/** Half of the results may be of the other kind. */
-const MOST_FOUND = 50
-const MOST_HITS = 10
 
 const KINDS = ['tokens', 'daos'] as const
 
@@ -34,34 +29,9 @@ const withIds = (ids: readonly string[]) => withQuery({ ids: ids.join(',') })
 
 /** A search for further records to compare. */
 function Add({ kind, ids }: { kind: (typeof KINDS)[number]; ids: readonly string[] }) {
-  const [words, setWords] = useState('')
-  const { records, isSearching, failure } = useFound(words, MOST_FOUND)
-  const hits = records.filter(({ type }) => `${type}s` === kind).slice(0, MOST_HITS)
-  const isNothing = words.trim() !== '' && !isSearching && failure === undefined && hits.length === 0
   if (ids.length >= MOST) return <p class="note">At most {MOST} lines.</p>
-  const add = (id: string) => {
-    setWords('')
-    go(withIds([...ids.filter((one) => one !== id), id]))
-  }
-  return (
-    <div class="filters">
-      <label>
-        Add
-        <input type="search" value={words} onInput={({ currentTarget }) => setWords(currentTarget.value)} />
-      </label>
-      <span role="status">
-        {isSearching && 'Searching…'}
-        {isNothing && 'No match.'}
-        {failure !== undefined && `${failure.title}. ${failure.detail}`}
-      </span>
-      {hits.map((hit) => (
-        <button key={hit._id} type="button" onClick={() => add(hit._id)}>
-          {hit.name}
-          {toFormer(hit)}
-        </button>
-      ))}
-    </div>
-  )
+  const add = (id: string) => go(withIds([...ids.filter((one) => one !== id), id]))
+  return <AddEntity kind={kind === 'tokens' ? 'token' : 'dao'} onAdd={add} />
 }
 
 type Prices = Answer<'/data/tokens/historic-financial'>

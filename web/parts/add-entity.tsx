@@ -1,0 +1,37 @@
+import { useState } from 'preact/hooks'
+import { toFormer, useFound } from './found.ts'
+
+/** Half of the results may be of the other kind. */
+const MOST_FOUND = 50
+const MOST_HITS = 10
+
+/** A search for tokens or DAOs that can be added to a selection. */
+export function AddEntity({ kind, onAdd }: { kind: 'token' | 'dao'; onAdd: (id: string) => void }) {
+  const [words, setWords] = useState('')
+  const { records, isSearching, failure } = useFound(words, MOST_FOUND)
+  const hits = records.filter(({ type }) => type === kind).slice(0, MOST_HITS)
+  const isNothing = words.trim() !== '' && !isSearching && failure === undefined && hits.length === 0
+  const add = (id: string) => {
+    setWords('')
+    onAdd(id)
+  }
+  return (
+    <div class="filters">
+      <label>
+        Add
+        <input type="search" value={words} onInput={({ currentTarget }) => setWords(currentTarget.value)} />
+      </label>
+      <span role="status">
+        {isSearching && 'Searching…'}
+        {isNothing && 'No match.'}
+        {failure !== undefined && `${failure.title}. ${failure.detail}`}
+      </span>
+      {hits.map((hit) => (
+        <button key={hit._id} type="button" onClick={() => add(hit._id)}>
+          {hit.name}
+          {toFormer(hit)}
+        </button>
+      ))}
+    </div>
+  )
+}
