@@ -103,6 +103,8 @@ export interface VotingToken {
   /** Lower-case. */
   address: string
   family: (typeof VOTING_TOKEN_FAMILIES)[number]
+  /** Whole tokens that a proposal needs, by the first day, the oldest first; null if unknown. */
+  quorums: readonly { readonly from: string; readonly power: number | null }[]
   fromBlock: number
   /** Its CAIP-10 account id. */
   space: string

@@ -24,7 +24,7 @@ const ended = z.strictObject({ at: z.iso.date('must be an ISO date'), reason: na
 
 /**
  * The event format of a governor: Compound's first or second contract, OpenZeppelin's, forks of these, Aragon's voting
- * app, or Aave's governance.
+ * app, or the governance of Aave or Tornado Cash.
  */
 export const GOVERNOR_FAMILIES = [
   'alpha',
@@ -36,6 +36,7 @@ export const GOVERNOR_FAMILIES = [
   'aragon',
   'aave-v2',
   'aave-v3',
+  'tornado',
 ] as const
 
 /** The unit of a governor's clock. Rounds are defined by its protocol and cannot be converted to times. */
@@ -67,13 +68,17 @@ export const VOTING_TOKEN_FAMILIES = ['votes', 'xvs-vault'] as const
 
 /**
  * The contract with the delegations that the governors count: the token, or a vault of staked tokens. `fromBlock` and
- * `decimals` are like those of a governor.
+ * `decimals` are like those of a governor. `quorums` are the whole tokens that a proposal needs, if they are a constant of
+ * the governors' code, from a day on, the oldest first; null if the governor of that time computes them.
  */
 const votingToken = z.strictObject({
   chain: slug,
   address: externalId,
   family: z.enum(VOTING_TOKEN_FAMILIES).default('votes'),
   decimals: z.int().min(0).max(77).optional(),
+  quorums: z
+    .array(z.strictObject({ from: z.iso.date('must be an ISO date'), power: z.number().positive().nullable() }))
+    .default([]),
   fromBlock,
 })
 

@@ -96,6 +96,17 @@ describe('/data/daos/governance/delegates', () => {
     ])
     governanceDelegatesRoute.response.parse(await ask('/delegates'))
     expect(await ask('/delegates?sort=delegators&limit=1')).toHaveLength(1)
+    for (const format of ['json', 'csv', 'parquet'] as const) {
+      const path = `/delegates?limit=1&sort=-share&format=${format}&id=${idOf('uniswap')}`
+      const response = await fetch(`${pipeline.url}/data/daos/governance${path}`)
+      expect([response.headers.get('x-total-count'), response.headers.get('link')]).toEqual(['2', expect.anything()])
+      const next = /<([^>]*)>/.exec(response.headers.get('link') ?? '')?.[1]
+      const bytes = Buffer.from(
+        await (await fetch(`${pipeline.url}/data/daos/governance/delegates${next}`)).arrayBuffer(),
+      )
+      if (format === 'json') expect(JSON.parse(bytes.toString())).toMatchObject([{ delegate: SECOND, share: 0.125 }])
+      else expect(bytes.includes(SECOND) && !bytes.includes(FIRST)).toBe(true)
+    }
     expect(await ask(`/delegates?asOf=${timeAt(15)}`)).toMatchObject([
       { delegate: FIRST, votingPower: 10, votesCast: 0, proposalsMissed: 0 },
     ])
@@ -163,9 +174,36 @@ describe('/data/daos/governance/concentration', () => {
         top10Share: 1,
         holdersOfHalf: 1,
         gini: expect.closeTo(3 / 8),
-        quorum: null,
+        ...{ quorum: 40_000_000, quorumReachableBy: null },
       },
     ])
+  })
+
+  it.each([
+    [[], null, null],
+    [[{ from: '2024-05-06', power: 7.5 }], 7.5, 2],
+    [[{ from: '2024-05-06', power: 7 }], 7, 1],
+    [
+      [
+        { from: '2020-01-01', power: 7 },
+        { from: '2024-05-06', power: null },
+      ],
+      null,
+      null,
+    ],
+    [[{ from: '2024-05-07', power: 7 }], null, null],
+  ])('has the delegates that reach the quorum %j', async (quorums, quorum, quorumReachableBy) => {
+    const daos = registry.daos.map((dao) =>
+      dao.slug === 'uniswap' ? { ...dao, votingToken: dao.votingToken && { ...dao.votingToken, quorums } } : dao,
+    )
+    const own = { ...registry, daos, daoById: new Map(daos.map((dao) => [dao.id, dao])) }
+    pipeline = await createGovernorPipeline({
+      now: nowAt(250),
+      registry: own,
+      chains: { ethereum: toGovernorChain(logs) },
+    })
+    await pipeline.collect(delegations)
+    expect(await ask('/concentration')).toMatchObject([{ quorum, quorumReachableBy }])
   })
 })
 

@@ -206,7 +206,7 @@ export const DELEGATE = `0x${'3'.repeat(40)}`
 async function storeDelegations(db: Database, dao: Dao | undefined, now: number): Promise<void> {
   if (dao === undefined) return
   const place = { chain: 'ethereum', address: `0x${'1'.repeat(40)}`, fromBlock: 0, space: 'eip155:1:0x1' }
-  const token: VotingToken = { ...place, family: 'votes', decimals: 18 }
+  const token: VotingToken = { ...place, family: 'votes', decimals: 18, quorums: [] }
   dao.votingToken = token
   const at = (hours: number) => new Date(now - hours * 3_600_000).toISOString()
   const log = (n: number) => ({ dao: dao.key, space: token.space, at: at(20 - n), block_number: n, log_index: n })

@@ -129,6 +129,12 @@ describe('governor families', () => {
     ],
     ['aave-v3', 'event ProposalExecuted(uint256 indexed id)', [7n], { kind: 'executed', id: 7n }],
     ['aave-v3', 'event ProposalCanceled(uint256 indexed id)', [7n], { kind: 'canceled', id: 7n }],
+    [
+      'tornado',
+      'event ProposalCreated(uint256 indexed id, address indexed proposer, address target, uint256 start, uint256 end, string description)',
+      [7n, who('a'), who('c'), ...period],
+      { ...made, actions: [{ target: who('c'), value: 0n, signature: 'executeProposal()', calldata: '0x' }] },
+    ],
     // The voting machine has the vote as well.
     [
       'aave-v3',

@@ -28,7 +28,7 @@ const daos = [
     formerNames: ['Ship Signals'],
     treasuries: [{ chain: 'ethereum', address: TREASURY }],
     governors: [{ ...CONTRACT, address: GOVERNOR, family: 'bravo', proposalSpace: CONTRACT.space }],
-    votingToken: { ...CONTRACT, address: VOTING_TOKEN, family: 'votes' },
+    votingToken: { ...CONTRACT, address: VOTING_TOKEN, family: 'votes', quorums: [] },
   }),
   dao(2, { slug: 'orchard', name: 'Orchard', token: 'token-5' }),
 ]

@@ -21,9 +21,11 @@ const concentration = z
     gini: numberOrNull.describe(
       'Gini coefficient of the delegates with power: 0 if all have equal power, near 1 if one delegate has all; null if there is no delegated power.',
     ),
-    quorum: numberOrNull.describe('Power that a proposal needs; null, because the events of governors do not have it.'),
+    quorum: numberOrNull.describe(
+      'Power that a proposal needs, in whole tokens, if it is a constant of the governor; null if the governor computes it, because its events do not have it.',
+    ),
     quorumReachableBy: countOrNull.describe(
-      'Smallest number of delegates that reach the quorum; null if the quorum is unknown.',
+      'Smallest number of delegates that reach the quorum; null if all together have less, or if the quorum is unknown.',
     ),
   })
   .meta({ id: 'GovernanceConcentration', description: 'How concentrated the voting power of a DAO is on a day.' })
@@ -32,8 +34,12 @@ const RECORD = toObject(
   concentration,
   `fromUnixTimestamp64Milli(toInt64(day) * 86400000 + 86399999, 'UTC'), total, if(total > 0, arraySum(arraySlice(powers, 1, 10)) / total, NULL),
   if(total > 0, arrayFirstIndex(sum -> sum * 2 >= total, arrayCumSum(powers)), NULL),
-  if(total > 0, (length(powers) + 1 - 2 * arraySum(arrayMap((power, place) -> power * place, powers, arrayEnumerate(powers))) / total) / length(powers), NULL), NULL, NULL`,
+  if(total > 0, (length(powers) + 1 - 2 * arraySum(arrayMap((power, place) -> power * place, powers, arrayEnumerate(powers))) / total) / length(powers), NULL),
+  quorum, nullIf(arrayFirstIndex(sum -> ifNull(sum >= quorum, false), arrayCumSum(powers)), 0)`,
 )
+
+/** The quorum of the day; the parameter has 0 where it is unknown, and an array has 0 before its first element. */
+const QUORUM = `nullIf(arrayElement({quorum_powers: Array(Float64)}, arrayLastIndex(from_day -> from_day <= day, {quorum_days: Array(UInt32)})), 0)`
 
 /**
  * Reads the last power of each delegate on each day with a change. It is the delegate's power at the end of every day
@@ -42,7 +48,7 @@ const RECORD = toObject(
 const SQL = `
 SELECT toDateTime64(fromUnixTimestamp64Milli({read_at: Int64}, 'UTC'), 3, 'UTC') AS as_of, ${RECORD} AS record FROM
 (
-  SELECT day, arrayReverseSort(groupArray(power)) AS powers, arraySum(powers) AS total FROM
+  SELECT day, arrayReverseSort(groupArray(power)) AS powers, arraySum(powers) AS total, ${QUORUM} AS quorum FROM
   (
     SELECT arrayJoin(arrayMap(day -> (day, arrayLast(one -> one.1 <= day, changes).2), range(toUInt32({first_day: UInt32}), toUInt32({last_day: UInt32}) + 1))) AS pair,
       pair.1 AS day, pair.2 AS power
@@ -79,7 +85,12 @@ export const governanceConcentrationRoute = defineRoute({
     const asOf = await requireDelegations(db, dao)
     const lastDay = Math.floor(asOf / DAY_MS)
     const days = { first_day: lastDay - query.limit + 1, last_day: lastDay, read_at: asOf }
-    const params = { dao: dao.key, space: dao.votingToken?.space ?? '', ...days }
+    const quorums = dao.votingToken?.quorums ?? []
+    const params = {
+      ...{ dao: dao.key, space: dao.votingToken?.space ?? '', ...days },
+      quorum_days: quorums.map(({ from }) => Date.parse(from) / DAY_MS),
+      quorum_powers: quorums.map(({ power }) => power ?? 0),
+    }
     return { ...(await answerRecords(call, { name: 'governance-concentration', sql: SQL, params })), asOf }
   },
 })

@@ -8,11 +8,12 @@ import { bravo } from './bravo.ts'
 import type { GovernorFamily } from './family.ts'
 import { nouns } from './nouns.ts'
 import { openzeppelin } from './openzeppelin.ts'
+import { tornado } from './tornado.ts'
 import { venus } from './venus.ts'
 
 /** Every family, by its name in the registry. */
 const FAMILIES = {
-  ...{ alpha, bravo, openzeppelin, agora, nouns, venus, aragon },
+  ...{ alpha, bravo, openzeppelin, agora, nouns, venus, aragon, tornado },
   'aave-v2': aaveV2,
   'aave-v3': aaveV3,
 } as const satisfies Readonly<Record<Governor['family'], GovernorFamily>>
