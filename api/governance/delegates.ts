@@ -1,41 +1,68 @@
 import { z } from 'zod'
+import { delegations } from '../../shared/datasets/delegations.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Answer } from '../answers/answer.ts'
 import type { Representation } from '../answers/formats.ts'
 import { defineKeyset } from '../answers/keyset.ts'
+import type { ChunkCache, Sized } from '../cache/chunks.ts'
 import { Problem } from '../problem/problem.ts'
 import { answerRecords } from '../records/answer.ts'
 
 const reading = z.object({ read_at: z.int() })
 
+interface ReadingCall {
+  readonly chunks: ChunkCache
+  readonly signal: AbortSignal
+}
+
+/** The time of a reading in Unix milliseconds; undefined if there was none. */
+interface CachedReading extends Sized {
+  readonly readAt: number | undefined
+}
+
+const toReadingKey = ({ key, votingToken }: Dao) => `delegation-reading ${key} ${votingToken?.space}`
+
+/** When the delegations were last read completely, if the time is cached. */
+export const findReading = (chunks: ChunkCache, dao: Dao): number | undefined =>
+  chunks.get<CachedReading>(toReadingKey(dao))?.readAt
+
 /**
  * When the delegations of a DAO's voting token were last read completely, in Unix milliseconds.
  * @throws Problem `no_data` if they never were.
  */
-export async function requireDelegations(db: Database, { key, votingToken }: Dao): Promise<number> {
+export async function requireDelegations({ chunks, signal }: ReadingCall, dao: Dao): Promise<number> {
+  const { key, votingToken } = dao
+  const load = async (_: unknown, db: Database): Promise<CachedReading[]> => {
+    const [row] = await db.rows({
+      name: 'delegation-reading',
+      sql: `SELECT toUnixTimestamp64Milli(read_at) AS read_at FROM delegation_readings FINAL
+WHERE dao = {dao: UInt64} AND space = {space: String}`,
+      params: { dao: key, space: votingToken?.space ?? '' },
+      schema: reading,
+    })
+    return [{ size: 0, readAt: row?.read_at }]
+  }
+  const place = { key: toReadingKey(dao), dataset: delegations.name, ...ALWAYS }
+  const [cached] = await chunks.read([place], load, signal)
+  if (cached?.readAt !== undefined) return cached.readAt
   const unread = 'was not read to its end yet'
   const why = `Its voting token ${votingToken === null ? 'is not known, or has no delegations' : unread}.`
-  const [row] = await db.rows({
-    name: 'delegation-reading',
-    sql: `SELECT toUnixTimestamp64Milli(read_at) AS read_at FROM delegation_readings FINAL
-WHERE dao = {dao: UInt64} AND space = {space: String}`,
-    params: { dao: key, space: votingToken?.space ?? '' },
-    schema: reading,
-  })
-  if (row === undefined) throw new Problem('no_data', `There are no delegations of this DAO. ${why}`)
-  return row.read_at
+  throw new Problem('no_data', `There are no delegations of this DAO. ${why}`)
 }
+
+const ALWAYS = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
 
 const NEWEST_FIRST = defineKeyset(['block_number', 'UInt64', 'descending'], ['log_index', 'UInt32', 'descending'])
 
 /**
  * Answers with events of a DAO's voting token, newest first. `table` has a row for each event, with `at`, `block_number` and
- * `log_index`; `record` is the SQL of its record, and `isWanted` selects events.
+ * `log_index`; `record` is the SQL of its record, and `isWanted` selects events. `order` is the same order in the columns of
+ * the table's key: ClickHouse then reads from its end, and only as many rows as the page has. With FINAL, it would read all.
  * @throws Problem `no_data` as `requireDelegations` does.
  */
 export async function answerTokenEvents(
-  call: {
+  call: ReadingCall & {
     readonly db: Database
     readonly found: Dao
     readonly query: { readonly limit: number }
@@ -45,20 +72,21 @@ export async function answerTokenEvents(
     readonly name: string
     readonly table: string
     readonly record: string
+    readonly order?: string
     readonly isWanted?: string
     readonly params?: Readonly<Record<string, unknown>>
   },
 ): Promise<Answer> {
-  const { db, found: dao, query, representation } = call
-  const { name, table, record, isWanted = 'true', params } = events
-  const asOf = await requireDelegations(db, dao)
+  const { found: dao, query, representation } = call
+  const { name, table, record, order = NEWEST_FIRST.order, isWanted = 'true', params } = events
+  const asOf = await requireDelegations(call, dao)
   const { after } = representation
   if (after !== '') NEWEST_FIRST.read(after)
   const answer = await answerRecords(call, {
     name,
     sql: `SELECT toDateTime64(at, 3, 'UTC') AS as_of, ${NEWEST_FIRST.place} AS page_key, ${record} AS record
-FROM ${table} FINAL WHERE dao = {dao: UInt64} AND space = {space: String} AND ${isWanted}${NEWEST_FIRST.isAfter(after)}
-ORDER BY ${NEWEST_FIRST.order} LIMIT {limit: UInt32}`,
+FROM ${table} WHERE dao = {dao: UInt64} AND space = {space: String} AND ${isWanted}${NEWEST_FIRST.isAfter(after)}
+ORDER BY ${order}, collected_at DESC LIMIT 1 BY block_number, log_index LIMIT {limit: UInt32}`,
     params: { ...params, dao: dao.key, space: dao.votingToken?.space ?? '' },
     page: query.limit,
   })

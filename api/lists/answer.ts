@@ -13,6 +13,7 @@ import { Problem } from '../problem/problem.ts'
 import { answerRecords } from '../records/answer.ts'
 import {
   createRecordSet,
+  type JsonRecordSet,
   type ListedRecord,
   type ListPage,
   type ListQuery,
@@ -66,15 +67,18 @@ export interface ListSource {
   readonly there?: readonly number[] | undefined
 }
 
-interface CachedSet extends Sized {
-  readonly set: RecordSet
+interface CachedSet<S extends RecordSet> extends Sized {
+  readonly set: S
 }
 
 const ALWAYS = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
 
 /** The records of a list if they are in memory, else the result of `load`. */
-export const findRecords = <T>(chunks: ChunkCache, { key }: Pick<ListSource, 'key'>, load: () => T): RecordSet | T =>
-  chunks.get<CachedSet>(`list ${key}`)?.set ?? load()
+export const findRecords = <T, S extends RecordSet = JsonRecordSet>(
+  chunks: ChunkCache,
+  { key }: Pick<ListSource, 'key'>,
+  load: () => T,
+): S | T => chunks.get<CachedSet<S>>(`list ${key}`)?.set ?? load()
 
 interface LoadCall {
   readonly chunks: ChunkCache
@@ -86,16 +90,27 @@ interface LoadCall {
  * a dataset of the list changes or other data needs the space; a list that is larger than the cache is loaded for each request.
  * @throws DataError `storage`, and the reason of `signal`.
  */
-export async function loadRecords({ chunks, signal }: LoadCall, source: ListSource): Promise<RecordSet> {
+export function loadRecords(call: LoadCall, source: ListSource): Promise<JsonRecordSet> {
+  return loadSet(call, source, async (rows) => {
+    const records: ListedRecord[] = []
+    for await (const record of rows) records.push(record)
+    return createRecordSet(records)
+  })
+}
+
+/** Like `loadRecords`, with the records in the form that `store` makes of them. */
+export async function loadSet<S extends RecordSet>(
+  { chunks, signal }: LoadCall,
+  source: ListSource,
+  store: (rows: AsyncIterable<ListedRecord>) => Promise<S>,
+): Promise<S> {
   const place = { key: `list ${source.key}`, dataset: source.datasets.map(({ name }) => name), ...ALWAYS }
   const load = async (_: unknown, db: Database) => {
-    const records: ListedRecord[] = []
-    for await (const record of readRecords(db, source)) records.push(record)
-    const set = createRecordSet(records)
+    const set = await store(readRecords(db, source))
     return [{ size: set.bytes, set }]
   }
   const [cached] = await chunks.read([place], load, signal)
-  return (cached as CachedSet).set
+  return (cached as CachedSet<S>).set
 }
 
 const END = '{"end":true}'
@@ -183,8 +198,16 @@ export async function answerList(
   source: ListSource,
   query: ListQuery,
 ): Promise<ListAnswer> {
-  const { db, chunks, representation } = call
-  const set = await findRecords(chunks, source, () => loadRecords(call, source))
+  const set = await findRecords(call.chunks, source, () => loadRecords(call, source))
+  return answerSet(call, { ...source, set }, query)
+}
+
+/** Like `answerList`, from records that are loaded already. */
+export async function answerSet(
+  { db, representation }: { readonly db: Database; readonly representation: Representation },
+  { set, ...source }: Pick<ListSource, 'name' | 'sql' | 'params'> & { readonly set: RecordSet },
+  query: ListQuery,
+): Promise<ListAnswer> {
   if (!isBinary(representation)) return answerFromSet(set, query, representation)
   const { records, total, next } = selectPage(set, query, representation.after)
   const keys = records.map(({ key }) => key)

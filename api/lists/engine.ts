@@ -8,7 +8,8 @@ import type { Selection } from '../route/entities.ts'
  * The list engine: all filtering, sorting and paging of lists is here and uses the records in memory.
  *
  * - The JSON text of a record is never rewritten: an answer repeats the bytes that were loaded.
- * - `createRecordSet` takes the records in the default order of their list.
+ * - A set has the records in the default order of their list. `createRecordSet` makes it from their JSON,
+ *   `createSortedSet` from records in any other form.
  * - A cursor holds the sort values of the last record served, so it stays valid when the records are loaded again.
  */
 
@@ -36,16 +37,25 @@ export const EVERYTHING: Selection = { all: true, keys: [], exact: [] }
 
 type Value = number | string | null
 
-/** All records of a list at one moment. */
-export interface RecordSet {
-  /** Memory that the set takes, with what queries add to it. */
+/** A member's value by the index of the record. */
+type Column = (index: number) => Value
+
+/** Stored records of a list, in its default order. */
+interface StoredRecords {
+  /** Memory that the records take, with what queries add to it. */
   readonly bytes: number
-  /** In the default order of the list. */
-  readonly records: readonly ListedRecord[]
-  /** The values of each member, by record. */
-  columns(members: readonly Member[]): readonly (readonly Value[])[]
+  readonly length: number
+  recordAt(index: number): ListedRecord
+  keyAt(index: number): number
+  /** Breaks ties of the order, before the key. */
+  nameAt(index: number): string
+  columns(members: readonly Member[]): readonly Column[]
+}
+
+/** All records of a list at one moment. */
+export interface RecordSet extends Omit<StoredRecords, 'nameAt'> {
   /** Indices of the records in the order of `sort`. */
-  sorted(sort: readonly SortKey[]): readonly number[]
+  sorted(sort: readonly SortKey[]): Uint32Array
   /** The sort values of one record: for each key whether the value is unknown, and the value; then name and key. */
   placeOf(index: number, sort: readonly SortKey[]): Place
 }
@@ -54,6 +64,8 @@ export interface RecordSet {
 const RECORD_BYTES = 500
 /** Orders that a set caches. */
 const MAX_ORDERS = 16
+/** Memory of a record in the cached orders. */
+export const ORDER_BYTES = MAX_ORDERS * Uint32Array.BYTES_PER_ELEMENT
 
 /** The value of an unknown member in a `Place`. The flag before it already sorts the record last. */
 export const emptyValue = ({ kind }: Member): number | string => (kind === 'text' ? '' : 0)
@@ -62,14 +74,18 @@ export const emptyValue = ({ kind }: Member): number | string => (kind === 'text
 const sortValue = (value: number | string) => (typeof value === 'string' ? toOrdered(value) : value)
 
 /** Breaks ties of the order. Records without a name have a symbol. */
-function nameOf(record: unknown): string {
+export function nameOf(record: unknown): string {
   const { name, symbol } = record as { name?: unknown; symbol?: unknown }
   return String(name ?? symbol ?? '')
 }
 
-export function createRecordSet(records: readonly ListedRecord[]): RecordSet {
+/** A set of records that are stored as JSON. */
+export interface JsonRecordSet extends RecordSet {
+  readonly records: readonly ListedRecord[]
+}
+
+export function createRecordSet(records: readonly ListedRecord[]): JsonRecordSet {
   const columns = new Map<string, Value[]>()
-  const orders = new Map<string, readonly number[]>()
   const names = new Array<string | undefined>(records.length)
 
   /** Parsing costs more than the rest of a query, so each record is parsed once for all members that are missing. */
@@ -83,59 +99,70 @@ export function createRecordSet(records: readonly ListedRecord[]): RecordSet {
     }
     for (const { member, column } of missing) columns.set(member.path, column)
   }
-  const columnsOf: RecordSet['columns'] = (members) => {
-    addColumns(members)
-    return members.map(({ path }) => columns.get(path) as Value[])
-  }
   const recordAt = (index: number) => records[index] as ListedRecord
-  /** Few records need their name: those at the end of a page and those that are equal otherwise. */
-  const nameAt = (index: number): string => {
-    const cached = names[index]
-    if (cached !== undefined) return cached
-    const name = nameOf(JSON.parse(recordAt(index).json.toString()))
-    names[index] = name
-    return name
-  }
-  const sortIndices = (sort: readonly SortKey[]): readonly number[] => {
-    const columnsOfSort = columnsOf(sort.map(({ member }) => member))
-    const keys = sort.map(({ isDescending }, at) => ({ column: columnsOfSort[at] as readonly Value[], isDescending }))
-    return records
-      .map((_, index) => index)
-      .sort((a, b) => {
-        for (const { column, isDescending } of keys) {
-          const [valueOfA, valueOfB] = [column[a] ?? null, column[b] ?? null]
-          if (valueOfA === null || valueOfB === null) {
-            if (valueOfA !== valueOfB) return valueOfA === null ? 1 : -1
-            continue
-          }
-          const order = compareValues(sortValue(valueOfA), sortValue(valueOfB))
-          if (order !== 0) return isDescending ? -order : order
-        }
-        return compareValues(nameAt(a), nameAt(b)) || recordAt(a).key - recordAt(b).key
+  const set = createSortedSet({
+    bytes: records.reduce((sum, { json }) => sum + json.length + RECORD_BYTES, 0),
+    length: records.length,
+    recordAt,
+    keyAt: (index) => recordAt(index).key,
+    /** Few records need their name: those at the end of a page and those that are equal otherwise. */
+    nameAt: (index) => {
+      const cached = names[index]
+      if (cached !== undefined) return cached
+      const name = nameOf(JSON.parse(recordAt(index).json.toString()))
+      names[index] = name
+      return name
+    },
+    columns: (members) => {
+      addColumns(members)
+      return members.map(({ path }) => {
+        const column = columns.get(path) as Value[]
+        return (index) => column[index] ?? null
       })
-  }
-  const placeOf: RecordSet['placeOf'] = (index, sort) => {
-    const values = columnsOf(sort.map(({ member }) => member)).flatMap((column, at) => {
-      const value = column[index] ?? null
-      if (value === null) return [1, emptyValue((sort[at] as SortKey).member)]
-      return [0, sortValue(value)]
+    },
+  })
+  return { ...set, records }
+}
+
+/** A set of stored records, with the orders that queries ask for. */
+export function createSortedSet({ nameAt, ...stored }: StoredRecords): RecordSet {
+  const { length, keyAt, columns } = stored
+  const orders = new Map<string, Uint32Array>()
+  const sortIndices = (sort: readonly SortKey[]): Uint32Array => {
+    const columnsOfSort = columns(sort.map(({ member }) => member))
+    const keys = sort.map(({ isDescending }, at) => ({ valueAt: columnsOfSort[at] as Column, isDescending }))
+    return Uint32Array.from({ length }, (_, index) => index).sort((a, b) => {
+      for (const { valueAt, isDescending } of keys) {
+        const [valueOfA, valueOfB] = [valueAt(a), valueAt(b)]
+        if (valueOfA === null || valueOfB === null) {
+          if (valueOfA !== valueOfB) return valueOfA === null ? 1 : -1
+          continue
+        }
+        const order = compareValues(sortValue(valueOfA), sortValue(valueOfB))
+        if (order !== 0) return isDescending ? -order : order
+      }
+      return compareValues(nameAt(a), nameAt(b)) || keyAt(a) - keyAt(b)
     })
-    return [...values, nameAt(index), recordAt(index).key]
   }
   return {
-    bytes: records.reduce((sum, { json }) => sum + json.length + RECORD_BYTES, 0),
-    records,
-    columns: columnsOf,
+    ...stored,
     sorted: (sort) => {
       const text = sort.map(({ member, isDescending }) => `${isDescending ? '-' : ''}${member.path}`).join()
       const cached = orders.get(text)
       if (cached !== undefined) return cached
-      const order = sort.length === 0 ? records.map((_, index) => index) : sortIndices(sort)
+      const order = sort.length === 0 ? Uint32Array.from({ length }, (_, index) => index) : sortIndices(sort)
       if (orders.size === MAX_ORDERS) orders.clear()
       orders.set(text, order)
       return order
     },
-    placeOf,
+    placeOf: (index, sort) => {
+      const values = columns(sort.map(({ member }) => member)).flatMap((valueAt, at) => {
+        const value = valueAt(index)
+        if (value === null) return [1, emptyValue((sort[at] as SortKey).member)]
+        return [0, sortValue(value)]
+      })
+      return [...values, nameAt(index), keyAt(index)]
+    },
   }
 }
 
@@ -166,31 +193,31 @@ function holds(value: Value, { operator, literal }: Filter): boolean {
   return value !== null && HOLDS[operator](compareValues(value, literal))
 }
 
-function filterIndices(set: RecordSet, indices: readonly number[], filters: readonly Filter[]): readonly number[] {
+function filterIndices(set: RecordSet, indices: Uint32Array, filters: readonly Filter[]): Uint32Array {
   if (filters.length === 0) return indices
   const columns = set.columns(filters.map(({ member }) => member))
-  return indices.filter((index) => filters.every((filter, at) => holds(columns[at]?.[index] ?? null, filter)))
+  return indices.filter((index) => filters.every((filter, at) => holds(columns[at]?.(index) ?? null, filter)))
 }
 
 /** Indices of the records that match, in order, and the sort values of each. */
 function findMatches(set: RecordSet, { selection, sort, filters }: ListQuery) {
   const [keys, exact] = [new Set(selection.keys), new Set(selection.exact)]
-  const recordAt = (index: number) => set.records[index] as ListedRecord
   const sorted = set.sorted(sort)
-  const selected = selection.all ? sorted : sorted.filter((index) => keys.has(recordAt(index).key))
+  const selected = selection.all ? sorted : sorted.filter((index) => keys.has(set.keyAt(index)))
   const matches = filterIndices(set, selected, filters)
   if (sort.length > 0) return { matches, placeOf: (index: number) => set.placeOf(index, sort) }
-  const isExact = (index: number) => exact.has(recordAt(index).key)
+  const isExact = (index: number) => exact.has(set.keyAt(index))
   const placeOf = (index: number): Place => {
-    const { marketCap } = recordAt(index)
+    const { marketCap } = set.recordAt(index)
     return [isExact(index) ? 0 : 1, marketCap === null ? 1 : 0, -(marketCap ?? 0), ...set.placeOf(index, [])]
   }
   if (exact.size === 0) return { matches, placeOf }
-  return { matches: [...matches.filter(isExact), ...matches.filter((index) => !isExact(index))], placeOf }
+  const rest = matches.filter((index) => !isExact(index))
+  return { matches: Uint32Array.from([...matches.filter(isExact), ...rest]), placeOf }
 }
 
 /** The position from which the condition holds for all indices. A binary search compares few records. */
-function findFirst(ordered: readonly number[], holdsFrom: (index: number) => boolean): number {
+function findFirst(ordered: Uint32Array, holdsFrom: (index: number) => boolean): number {
   let [low, high] = [0, ordered.length]
   while (low < high) {
     const middle = (low + high) >>> 1
@@ -222,15 +249,14 @@ export function selectPage(set: RecordSet, query: ListQuery, after: string): Lis
   const { matches, placeOf } = findMatches(set, query)
   const last = after === '' ? undefined : read(after)
   const begin = last === undefined ? 0 : findFirst(matches, (index) => compare(placeOf(index), last) > 0)
-  const rest = matches.slice(begin)
-  const page = rest.slice(0, limit)
-  const records = page.map((index) => set.records[index] as ListedRecord)
+  const page = [...matches.subarray(begin, begin + limit)]
+  const records = page.map(set.recordAt)
   const end = page.at(-1)
   return {
     records,
     asOf: records.reduce<number | null>((newest, { asOf }) => Math.max(newest ?? asOf, asOf), null),
     total: matches.length,
-    next: end === undefined || rest.length <= page.length ? '' : write(placeOf(end)),
+    next: end === undefined || begin + page.length === matches.length ? '' : write(placeOf(end)),
   }
 }
 

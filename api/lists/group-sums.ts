@@ -47,7 +47,7 @@ async function readMembers(
   const columns = set.columns(paths.map((path) => members.get(path) as Member))
   const rows = set.records.map(({ key, asOf }, index) => ({
     ...{ key, asOf },
-    values: columns.map((column) => (column[index] ?? null) as number | null),
+    values: columns.map((valueAt) => valueAt(index) as number | null),
   }))
   return rows.sort((a, b) => a.key - b.key)
 }

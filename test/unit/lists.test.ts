@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { createChunkCache } from '../../api/cache/chunks.ts'
 import { findRecords, loadRecords } from '../../api/lists/answer.ts'
+import { createColumnSet } from '../../api/lists/columns.ts'
 import { createRecordSet, EVERYTHING, type ListQuery, selectPage, writeRecords } from '../../api/lists/engine.ts'
 import { toQuestions } from '../../api/parameters/questions.ts'
 import { timeValue } from '../../api/records/table.ts'
@@ -132,6 +133,50 @@ describe('selectPage', () => {
   it('returns the newest time of the page, and null for an empty page', () => {
     expect(select({ limit: 2 }).asOf).toBe(1)
     expect(select({ filter: ['name=nobody'] })).toMatchObject({ asOf: null, total: 0, next: '', records: [] })
+  })
+})
+
+describe('createColumnSet', () => {
+  const flat = z.strictObject({
+    ...{ name: z.string(), note: z.string().nullable(), live: z.boolean() },
+    ...{ price: z.number().nullable(), at: timeValue.nullable() },
+  })
+  const rows = ROWS.map(({ name, live, data }, key) => ({
+    ...{ key, asOf: 10 * key, marketCap: data.price },
+    json: Buffer.from(JSON.stringify({ name, note: live ? 'Zoë, "no"' : null, live, ...data })),
+  }))
+  const flatQuestions = toQuestions(flat)
+  const read = async (sort: string | undefined, filter: string[], limit: number) => {
+    async function* stream() {
+      yield* rows
+    }
+    const query = {
+      ...{ selection: EVERYTHING, limit },
+      ...{ sort: flatQuestions.toSort(sort), filters: flatQuestions.toFilters(filter) },
+    }
+    return [createRecordSet(rows), await createColumnSet(flat, stream())].map((own) => {
+      const first = selectPage(own, query, '')
+      return [first, first.next === '' ? undefined : selectPage(own, query, first.next)]
+    })
+  }
+
+  it.each([
+    [undefined, [], 2],
+    ['-price', [], 3],
+    ['live,-at', [], 2],
+    ['note,name', ['live=true'], 2],
+    ['-name', ['price>=2', 'at!=null'], 2],
+    ['at', ['note=null'], 10],
+  ])('answers like a set of JSON records: sort %s, filter %j, limit %i', async (sort, filter, limit) => {
+    const [json, columns] = await read(sort, filter, limit)
+    expect(columns).toEqual(json)
+  })
+
+  it('takes less memory than JSON records', async () => {
+    async function* stream() {
+      yield* rows
+    }
+    expect((await createColumnSet(flat, stream())).bytes).toBeLessThan(createRecordSet(rows).bytes / 2)
   })
 })
 

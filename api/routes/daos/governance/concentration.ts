@@ -81,8 +81,8 @@ export const governanceConcentrationRoute = defineRoute({
   datasets: [delegations],
   mayHaveNoData: true,
   handle: async (call) => {
-    const { db, found: dao, query } = call
-    const asOf = await requireDelegations(db, dao)
+    const { found: dao, query } = call
+    const asOf = await requireDelegations(call, dao)
     const lastDay = Math.floor(asOf / DAY_MS)
     const days = { first_day: lastDay - query.limit + 1, last_day: lastDay, read_at: asOf }
     const quorums = dao.votingToken?.quorums ?? []

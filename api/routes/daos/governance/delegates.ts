@@ -1,13 +1,25 @@
 import { z } from 'zod'
 import { delegations } from '../../../../shared/datasets/delegations.ts'
 import { governors } from '../../../../shared/datasets/governors.ts'
-import { defineKeyset, toIdSql } from '../../../answers/keyset.ts'
+import type { Dao } from '../../../../shared/registry/entities.ts'
+import { toIdSql } from '../../../answers/keyset.ts'
 import { COUNTED, IS_COUNTED, toScope } from '../../../governance/counted.ts'
-import { DELEGATORS, requireDelegations, toPowers, toWholeTokens } from '../../../governance/delegates.ts'
+import { DELEGATORS, findReading, requireDelegations, toPowers, toWholeTokens } from '../../../governance/delegates.ts'
 import { exactParameter, exactPower, toDecimalText } from '../../../governance/exact.ts'
-import { answerLongList } from '../../../governance/list.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
-import { asOfParameter, checkPast } from '../../../lists/answer.ts'
+import {
+  answerFromSet,
+  answerSet,
+  asOfParameter,
+  checkPast,
+  findRecords,
+  isBinary,
+  type ListSource,
+  loadSet,
+  toListHead,
+} from '../../../lists/answer.ts'
+import { createColumnSet } from '../../../lists/columns.ts'
+import { EVERYTHING, type ListQuery, type RecordSet } from '../../../lists/engine.ts'
 import { page } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
 import { toObject } from '../../../records/answer.ts'
@@ -35,8 +47,6 @@ const delegateInDetail = delegate
   .extend({ votingPowerExact: exactPower.describe('The power with all digits, as a decimal text. With `exact=true`.') })
   .meta({ id: 'GovernanceDelegateDetails', description: 'An address with delegated voting power, with all members.' })
 
-const AT = "fromUnixTimestamp64Milli({at: Int64}, 'UTC')"
-
 const RECORD = toObject(
   delegateInDetail,
   `${toIdSql("'delegate'", '{dao: UInt64}', 'p.delegate')}, {id: String}, p.delegate, power, if(total > 0, power / total, NULL), d.delegators, cast_count,
@@ -44,16 +54,20 @@ const RECORD = toObject(
   ${toDecimalText('p.units', 'p.decimals')}`,
 )
 
-/** The starts of the closed proposals on the DAO's governors, and the votes on its governors, up to the moment. */
+const AT = "fromUnixTimestamp64Milli({at: Int64}, 'UTC')"
+
+/**
+ * The delegates at the moment `at`, with their votes on the DAO's governors up to it and the starts of the proposals that were
+ * closed by then. A delegate's key is a hash, which a JavaScript number represents exactly.
+ */
 const toSql = (isPast: boolean) => `
 WITH
-  (SELECT sum(${toWholeTokens('units', 'decimals')}) FROM (${toPowers(isPast)})) AS total,
   (
     SELECT groupArray(starts_at) FROM dao_proposal_details FINAL
     WHERE dao = {dao: UInt64} AND has({own_spaces: Array(String)}, space) AND ends_at <= ${AT} AND outcome != 'canceled' AND starts_at IS NOT NULL
   ) AS closed
-SELECT 0 AS key, p.delegate AS name, NULL AS market_cap, fromUnixTimestamp64Milli({read_at: Int64}, 'UTC') AS as_of,
-  ${toWholeTokens('p.units', 'p.decimals')} AS power, v.votes AS cast_count, ${RECORD} AS record
+SELECT bitShiftRight(sipHash64(p.delegate), 11) AS key, '' AS name, power AS market_cap, fromUnixTimestamp64Milli({read_at: Int64}, 'UTC') AS as_of,
+  ${toWholeTokens('p.units', 'p.decimals')} AS power, sum(power) OVER () AS total, v.votes AS cast_count, ${RECORD} AS record
 FROM (${toPowers(isPast)}) AS p
 LEFT JOIN (${DELEGATORS}) AS d ON d.delegate = p.delegate
 LEFT JOIN
@@ -71,9 +85,29 @@ LEFT JOIN
     FROM dao_proposal_details FINAL WHERE dao = {dao: UInt64}
   ) AS e ON e.space = c.space AND e.proposal = c.proposal
   GROUP BY c.voter
-) AS v ON v.voter = p.delegate`
+) AS v ON v.voter = p.delegate
+QUALIFY {all: Bool} OR has({keys: Array(UInt64)}, key)`
 
-const MOST_POWER_FIRST = defineKeyset(['power', 'Float64', 'descending'], ['name', 'String'])
+const SQL = { now: toSql(false), past: toSql(true) }
+const DATASETS = [delegations, governors]
+
+interface SourceCall {
+  readonly found: Dao
+  readonly query: { readonly asOf?: number | undefined }
+  readonly now: () => number
+}
+
+/** The clock alone does not change cached records: a vote that ends is missed from the next reading on. */
+const toSource = ({ found: dao, query: { asOf }, now }: SourceCall, readAt: number): ListSource => ({
+  name: 'governance-delegates',
+  key: `governance-delegates ${dao.id} ${asOf ?? ''}`,
+  datasets: DATASETS,
+  sql: asOf === undefined ? SQL.now : SQL.past,
+  params: {
+    ...toScope([dao], ['governor']),
+    ...{ dao: dao.key, space: dao.votingToken?.space ?? '', id: dao.id, read_at: readAt, at: asOf ?? now() },
+  },
+})
 
 const questions = toQuestions(delegate)
 
@@ -93,18 +127,38 @@ export const governanceDelegatesRoute = defineRoute({
   },
   record: delegate,
   recordWith: { record: delegateInDetail, members: { votingPowerExact: 'exact=true' }, shapes: [delegateInDetail] },
-  datasets: [delegations, governors],
+  datasets: DATASETS,
   headers: LIST_HEADERS,
   mayHaveNoData: true,
-  handle: async (call) => {
-    const { db, found: dao, query, now } = call
+  peek: (call) => {
+    const { chunks, found: dao, query, representation, now } = call
+    const readAt = findReading(chunks, dao)
+    if (readAt === undefined || isBinary(representation)) return undefined
     checkPast(query.asOf, now())
-    const readAt = await requireDelegations(db, dao)
-    const place = { dao: dao.key, space: dao.votingToken?.space ?? '', id: dao.id }
-    const moment = { read_at: readAt, at: query.asOf ?? now() }
-    const params = { ...toScope([dao], ['governor']), ...place, ...moment }
-    const sql = toSql(query.asOf !== undefined)
-    const source = { name: 'governance-delegates', sql, params, keyset: MOST_POWER_FIRST }
-    return { ...(await answerLongList(call, questions, source)), asOf: readAt }
+    const set = findRecords<undefined, RecordSet>(chunks, toSource(call, readAt), () => undefined)
+    if (set === undefined) return undefined
+    const answer = answerFromSet(set, toListQuery(query), representation, chunks.buffers.take)
+    return { ...answer, ...toListHead(answer, representation), asOf: readAt, isQuick: true }
   },
+  handle: async (call) => {
+    const { chunks, query, representation, now } = call
+    checkPast(query.asOf, now())
+    const readAt = await requireDelegations(call, call.found)
+    const source = toSource(call, readAt)
+    const load = () => loadSet<RecordSet>(call, source, (rows) => createColumnSet(delegateInDetail, rows))
+    const set = await findRecords<Promise<RecordSet>, RecordSet>(chunks, source, load)
+    const answer = await answerSet(call, { ...source, set }, toListQuery(query))
+    return { ...answer, ...toListHead(answer, representation), asOf: readAt }
+  },
+})
+
+const toListQuery = (query: {
+  readonly sort?: string | undefined
+  readonly filter?: string[] | undefined
+  readonly limit: number
+}): ListQuery => ({
+  selection: EVERYTHING,
+  sort: questions.toSort(query.sort),
+  filters: questions.toFilters(query.filter),
+  limit: query.limit,
 })

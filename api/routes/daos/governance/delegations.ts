@@ -37,5 +37,10 @@ export const governanceDelegationsRoute = defineRoute({
   datasets: [delegations],
   mayHaveNoData: true,
   handle: (call) =>
-    answerTokenEvents(call, { name: 'governance-delegations', table: 'delegation_events', record: RECORD }),
+    answerTokenEvents(call, {
+      name: 'governance-delegations',
+      table: 'delegation_events',
+      record: RECORD,
+      order: 'at DESC, block_number DESC, log_index DESC',
+    }),
 })
