@@ -2,6 +2,7 @@ import { alerts } from './alerts.ts'
 import { backfill } from './backfill.ts'
 import { clients } from './clients.ts'
 import type { Benchmark } from './define-benchmark.ts'
+import { delegates } from './delegates.ts'
 import { dexData } from './dex-data.ts'
 import { durability } from './durability.ts'
 import { overload } from './overload.ts'
@@ -29,6 +30,7 @@ export const benchmarks = [
   slots,
   replay,
   dexData,
+  delegates,
   sentiment,
   alerts,
   page,
