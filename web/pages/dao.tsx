@@ -87,7 +87,9 @@ function Summary({ dao: { _id: id, token } }: { dao: Dao }) {
             <Unknown why="No token known." />
           ) : (
             <>
-              <a href={`tokens/${token._id}`}>{token.symbol}</a> <Value of={price?.price} as="usd" />{' '}
+              <a href={`tokens/${token._id}`}>
+                {token.symbol} <Value of={price?.price} as="usd" />
+              </a>{' '}
               {price !== undefined && <Change of={price.percentChange24h} />}{' '}
               <Sparkline id={token._id} name={token.name} />
             </>

@@ -6,7 +6,7 @@ import { Card } from '../parts/card.tsx'
 import type { ChartEvent } from '../parts/drawing.ts'
 import { type Column, RecordTable } from '../parts/record-table.tsx'
 import { Failed, Shown } from '../parts/shown.tsx'
-import { TimeValue, Unknown, Value } from '../parts/value.tsx'
+import { TimeValue, Unknown, Until, Value } from '../parts/value.tsx'
 
 const NONE = 'No proposals yet.'
 const NO_SPACES = 'No proposals of any DAO were read yet.'
@@ -182,6 +182,12 @@ const ALL_COLUMNS: readonly Column<Named>[] = [
   QUORUM,
 ]
 
+const SOON_COLUMNS: readonly Column<Named>[] = [
+  { title: 'Proposal', cell: (proposal) => <Title of={proposal} /> },
+  DAO,
+  { title: 'Ends', isNumber: true, cell: ({ endsAt }) => <Until at={endsAt} /> },
+]
+
 /** `endsBefore` selects proposals of all DAOs: every vote ends before this. */
 const END_OF_TIME = '2100-01-01T00:00:00Z'
 
@@ -193,8 +199,9 @@ function ProposalsOfAll(props: {
   limit: number
   columns: readonly Column<Named>[]
   empty: string
+  isSteady?: boolean
 }) {
-  const { title, state, sort, limit } = props
+  const { title, state, sort, limit, isSteady = false } = props
   const question = toQuestion('/data/daos/governance/proposals', {
     ...{ endsBefore: END_OF_TIME, source: 'all', state, sort, limit },
   })
@@ -211,6 +218,7 @@ function ProposalsOfAll(props: {
             records={data.map((proposal) => ({ ...proposal, name: nameById.get(proposal.dao) }))}
             keyOf={({ _id }) => _id}
             columns={props.columns}
+            isSteady={isSteady}
           />
         )}
       </Shown>
@@ -224,6 +232,16 @@ export const ActiveProposals = () => (
     {...{ title: 'Active votes', state: 'active', sort: 'endsAt', limit: 50 }}
     columns={ALL_COLUMNS}
     empty="No vote is open."
+  />
+)
+
+/** The votes with the next deadlines. */
+export const EndingSoon = () => (
+  <ProposalsOfAll
+    {...{ title: 'Votes ending soon', state: 'active', sort: 'endsAt', limit: MOST_OF_ALL }}
+    columns={SOON_COLUMNS}
+    empty="No vote is open."
+    isSteady
   />
 )
 

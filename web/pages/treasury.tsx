@@ -62,6 +62,7 @@ type Points = Answer<'/data/daos/treasury/historic'>
 
 const toLines = (points: Points) =>
   toDrawing<Points[number]>(points, {
+    kind: 'stack',
     as: 'usd',
     at: ({ recordedAt }) => recordedAt,
     lines: [
