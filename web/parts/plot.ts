@@ -286,6 +286,8 @@ export function draw(
   )
   showTip = createTip(plot, colors)
   const sized = new ResizeObserver(() => {
+    // On paper the drawn chart is scaled by its style.
+    if (matchMedia('print').matches) return
     if (element.clientWidth !== plot.width || element.clientHeight !== plot.height)
       plot.setSize({ width: element.clientWidth, height: element.clientHeight })
   })
