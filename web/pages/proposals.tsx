@@ -6,7 +6,7 @@ import { Card } from '../parts/card.tsx'
 import type { ChartEvent } from '../parts/drawing.ts'
 import { type Column, RecordTable } from '../parts/record-table.tsx'
 import { Failed, Shown } from '../parts/shown.tsx'
-import { TimeValue, Unknown, Until, Value } from '../parts/value.tsx'
+import { DayValue, TimeValue, Unknown, Until, Value } from '../parts/value.tsx'
 
 const NONE = 'No proposals yet.'
 const NO_SPACES = 'No proposals of any DAO were read yet.'
@@ -176,7 +176,7 @@ const QUORUM: Column<Proposal> = {
 const ALL_COLUMNS: readonly Column<Named>[] = [
   { title: 'Proposal', cell: (proposal) => <Title of={proposal} /> },
   DAO,
-  { title: 'Ends', cell: ({ endsAt }) => <TimeValue at={endsAt} /> },
+  { title: 'Ends', cell: ({ endsAt }) => <Until at={endsAt} /> },
   { title: 'Leading', cell: (proposal) => toLeading(proposal) ?? <Unknown why="No votes counted yet." /> },
   VOTES,
   QUORUM,
@@ -245,8 +245,10 @@ export const EndingSoon = () => (
   />
 )
 
-const RESULT_TITLES: Readonly<Record<string, string>> = { Ends: 'Ended', Leading: 'Result' }
-const RESULT_COLUMNS = ALL_COLUMNS.map((column) => ({ ...column, title: RESULT_TITLES[column.title] ?? column.title }))
+const RESULT_COLUMNS = ALL_COLUMNS.map((column): Column<Named> => {
+  if (column.title === 'Ends') return { title: 'Ended', cell: ({ endsAt }) => <DayValue at={endsAt} /> }
+  return column.title === 'Leading' ? { ...column, title: 'Result' } : column
+})
 
 /** The newest results. */
 export const RecentResults = () => (

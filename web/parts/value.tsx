@@ -44,7 +44,7 @@ function Time({ at, why, toWords }: TimeProps & { toWords: (at: Date) => string 
   if (at === null || at === undefined) return <Unknown why={why} />
   const date = new Date(at)
   return (
-    <time dateTime={date.toISOString()} title={toLocal(date)}>
+    <time dateTime={date.toISOString()} title={toWords === toUtc ? toLocal(date) : `${toUtc(date)}, ${toLocal(date)}`}>
       {toWords(date)}
     </time>
   )
