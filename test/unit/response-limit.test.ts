@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { createResponseLimit } from '../../api/admission/open-responses.ts'
+import { createResponseLimit } from '../../api/admission/admission.ts'
 
 const toResponse = (destroyed = false) => Object.assign(new EventEmitter(), { destroyed }) as unknown as ServerResponse
 
