@@ -80,13 +80,8 @@ export interface ResponseLimit {
   add(response: ServerResponse, client: ClientKey, amount?: number): Release
 }
 
-export interface RateLimiter {
-  /**
-   * Counts a request and decides whether it may proceed. Calls `then` synchronously if no limit applies, else after
-   * counting.
-   */
-  count(request: IncomingMessage, then: (decision: RateDecision) => void): void
-}
+/** Counts a request and decides whether it may proceed. Calls `then` synchronously if the decision is known. */
+export type RateLimiter = (request: IncomingMessage, then: (decision: RateDecision) => void) => void
 
 /** The decision whether a request may proceed, and the limit's headers for its answer. */
 export interface RateDecision {

@@ -26,15 +26,15 @@ interface Window {
   isCounting: boolean
 }
 
-/** At least this number of requests in one command is a burst. `AHEAD` further requests are then reserved for each. */
+/**
+ * At least `BURST` requests in one command are a burst. `AHEAD` further requests are then reserved for each of them, but
+ * at most 1/64 of the remaining quota, because no other process can use the reserved part. Without it, counting eight
+ * concurrent requests takes four times the processor time.
+ */
 const BURST = 4
 const AHEAD = 16
-/**
- * Each process reserves at most 1/64 of the remaining quota, and nothing near its end, because no other process can use
- * the reserved part.
- */
 const MOST_AHEAD = 1 / 64
-/** Further windows are read from Redis for each request. */
+/** Each request of further clients takes a command. */
 const MAX_WINDOWS = 10_000
 
 const isOpen = ({ endsAt }: Window) => performance.now() < endsAt
@@ -60,8 +60,7 @@ function countAhead(window: Window, { requests }: Allowance): number {
 
 /**
  * Counts requests in windows that begin with a client's first request: over all processes through Redis, or per process
- * while Redis is unavailable. One command counts all requests that arrived during the previous one; in a burst it also
- * reserves further requests, because a command costs more than an answer from the cache.
+ * while Redis is unavailable. One command counts all requests that arrived during the previous one.
  */
 export function createCounting(redis: Redis | undefined, prefix: string): Counting {
   const limiters = new Map<string, RateLimiterRedis | RateLimiterMemory>()
@@ -69,26 +68,20 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
   const createLimiter = (name: string, { requests: points, seconds: duration }: Allowance) => {
     const settings = { points, duration, keyPrefix: `${prefix}:limit:${name}` }
     const alone = new RateLimiterMemory(settings)
-    if (redis === undefined) return alone
-    return new RateLimiterRedis({
-      ...settings,
-      ...{ storeClient: redis, rejectIfRedisNotReady: true, insuranceLimiter: alone },
-    })
-  }
-  const limiterOf = (allowance: Allowance) => {
-    const name = `${allowance.requests}/${allowance.seconds}`
-    const limiter = limiters.get(name) ?? createLimiter(name, allowance)
+    const shared = { storeClient: redis, rejectIfRedisNotReady: true, insuranceLimiter: alone }
+    const limiter = redis === undefined ? alone : new RateLimiterRedis({ ...settings, ...shared })
     limiters.set(name, limiter)
     return limiter
   }
   /** Counts the waiting requests with one command. */
   const countWaiting = async (who: string, allowance: Allowance, window: Window): Promise<void> => {
+    const name = `${allowance.requests}/${allowance.seconds}`
+    const limiter = limiters.get(name) ?? createLimiter(name, allowance)
     const ahead = countAhead(window, allowance)
     const counted = window.waiting.splice(0)
     try {
       // Over its limit the library rejects with the state of the window.
-      const consumed = limiterOf(allowance).consume(who, counted.length + ahead)
-      const state = await consumed.catch((over: unknown) => {
+      const state = await limiter.consume(who, counted.length + ahead).catch((over: unknown) => {
         if (over instanceof RateLimiterRes) return over
         throw over
       })
