@@ -199,8 +199,9 @@ export function createResponseLimit(
     const all = [...open].filter((one) => client === undefined || one.client === client)
     if (all.reduce((sum, { amount }) => sum + amount, more) <= most) return true
     const closed = closeSlowest(all.map(({ response }) => response))
-    const found = all.find(({ response }) => response === closed)
-    return found !== undefined && open.delete(found) && makeRoom(more, most, client)
+    if (closed === undefined) return false
+    for (const one of all) if (one.response === closed) open.delete(one)
+    return makeRoom(more, most, client)
   }
   return {
     add: (response, client, amount = 1) => {
