@@ -4,6 +4,7 @@ import { clients } from './clients.ts'
 import type { Benchmark } from './define-benchmark.ts'
 import { dexData } from './dex-data.ts'
 import { durability } from './durability.ts'
+import { history } from './history.ts'
 import { overload } from './overload.ts'
 import { page } from './page.ts'
 import { plain } from './plain.ts'
@@ -20,6 +21,7 @@ export const benchmarks = [
   server,
   serving,
   clients,
+  history,
   overload,
   plain,
   storage,
