@@ -8,6 +8,7 @@ import { history } from './history.ts'
 import { overload } from './overload.ts'
 import { page } from './page.ts'
 import { plain } from './plain.ts'
+import { publication } from './publication.ts'
 import { replay } from './replay.ts'
 import { scale } from './scale.ts'
 import { sentiment } from './sentiment.ts'
@@ -25,6 +26,7 @@ export const benchmarks = [
   overload,
   plain,
   storage,
+  publication,
   durability,
   scale,
   backfill,

@@ -80,13 +80,13 @@ async function measure(
   }
 }
 
-/** Runs `work` with an API that may use this much memory for its caches. */
+/** Runs `work` with an API that may use this much memory for its caches. One address has half of its slots. */
 const withServedApi = <T>(
   { database, enginePid }: Stored,
   cacheMb: number,
   work: (served: Served, pid: number) => Promise<T>,
 ): Promise<T> =>
-  withApi(database, { API_CACHE_MB: String(cacheMb) }, ({ url, pid }) =>
+  withApi(database, { API_CACHE_MB: String(cacheMb), API_CONCURRENCY: String(2 * CONNECTIONS) }, ({ url, pid }) =>
     work({ name: 'API', url, readCpu: () => readTreeCpuSeconds(pid) + readTreeCpuSeconds(enginePid) }, pid),
   )
 
