@@ -65,7 +65,7 @@ async function measure(
   const tokens = database.registry.tokens.filter(({ live }) => live).slice(0, TOKENS)
   const until = Math.floor(Date.now() / DAY_MS) * DAY_MS
   const cacheMb = Math.max(10, Math.round((FULL_CACHE_MB * days) / FULL_DAYS))
-  const stored = { database, enginePid, tokens, until, days, cacheMb, requests: quick ? 200 : 10_000 }
+  const stored = { database, enginePid, tokens, until, days, cacheMb, requests: quick ? 400 : 4_000 }
   const prices = { keys: tokens.map(({ key }) => key), start: until - days * DAY_MS, points: days * 288 }
   await storePrices(database.db, prices, say)
   const postgres = await startPostgres(database, say)
@@ -171,7 +171,7 @@ async function compareDays(
 
 async function compareCpu(what: string, servers: Both, toNext: () => string, amount: number): Promise<BenchRow> {
   const toSide = ({ name, url, readCpu }: Served) =>
-    cpu(name, readCpu, { url, toNext, connections: CONNECTIONS, headers: GZIP }, amount)
+    cpu(name, readCpu, { url, toNext, connections: CONNECTIONS, headers: GZIP }, Math.max(CONNECTIONS, amount))
   const [a, b] = servers.map(toSide) as [Side, Side]
   return compare({ what, unit: 'us CPU', a, b, rounds: ROUNDS })
 }
