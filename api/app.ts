@@ -233,6 +233,6 @@ export function createApp(options: Options): RequestListener {
       extra: [],
     }
     if (rateLimiter === undefined) begin(context)
-    else rateLimiter.count(request, (decision) => proceed(context, decision))
+    else rateLimiter(request, (decision) => proceed(context, decision))
   }
 }

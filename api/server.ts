@@ -6,6 +6,7 @@ import { getHeapStatistics } from 'node:v8'
 import { createAdmission } from './admission/admission.ts'
 import { type AppOptions, createApp } from './app.ts'
 import { createIsTrusted, toNetwork } from './http/client-address.ts'
+import { createPipelining } from './http/pipelining.ts'
 import { Problem, toProblemBody } from './problem/problem.ts'
 import { createRejectionLog, toProblemHeaders } from './serving/failures.ts'
 
@@ -132,7 +133,7 @@ export function createApiServer(options: AppOptions & { readonly maxConnections?
   const { publicUrl, connectionsPerAddress: perAddress, trustedProxies: trusted } = config.api
   const admission = createAdmission(options)
   const app = createApp({ ...options, admission })
-  const { pipelining } = admission
+  const pipelining = createPipelining()
   const refuse = (socket: Duplex, problem: Problem) => socket.end(toRawResponse(problem, publicUrl))
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     const problem = toHeadProblem(request)
@@ -166,6 +167,7 @@ export function createApiServer(options: AppOptions & { readonly maxConnections?
     refuse(socket, problem).once('finish', () => socket.destroy())
   })
   admission.watch(server)
+  pipelining.watch(server)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
     pipelining.endAfterAnswers(socket, () => refuse(socket, toRequestProblem(error.code)))

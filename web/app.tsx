@@ -89,22 +89,42 @@ const pageOf = (at: string) => PAGES.find(({ matches }) => matches.test(at))
 /** Whether a path is one of these pages; other paths of the host are not. */
 export const isPage = (at: string) => pageOf(at) !== undefined
 
-function Top({ at }: { at: string }) {
+/** The pages that the bar of a phone always shows; a button shows the others. */
+const FIRST = 4
+
+/** On a phone, a bar at the bottom. */
+function Pages({ at }: { at: string }) {
+  const [isOpen, setOpen] = useState(false)
+  useEffect(() => setOpen(false), [at])
   // Proposals and voters belong to the page that leads to them.
   const section = /\/proposals\/|^voters\//.test(at) ? 'governance' : at
   const isCurrent = (to: string) => (to === './' ? section === '' : section === to || section.startsWith(`${to}/`))
+  return (
+    <nav aria-label="Pages" class={isOpen ? 'open' : undefined}>
+      {IN_HEADER.map(([to, text], place) => (
+        <a
+          key={to}
+          href={to}
+          class={place < FIRST ? (place === FIRST - 1 ? 'last-first' : undefined) : 'second'}
+          aria-current={isCurrent(to) ? 'page' : undefined}
+        >
+          {text}
+        </a>
+      ))}
+      <button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        {isOpen ? 'Less' : 'More'}
+      </button>
+    </nav>
+  )
+}
+
+function Top({ at }: { at: string }) {
   return (
     <div class="top">
       <a class="brand" href="./">
         dao-data
       </a>
-      <nav aria-label="Pages">
-        {IN_HEADER.map(([to, text]) => (
-          <a key={to} href={to} aria-current={isCurrent(to) ? 'page' : undefined}>
-            {text}
-          </a>
-        ))}
-      </nav>
+      <Pages at={at} />
       <Search />
       <button type="button" onClick={chooseNext} aria-label={`Colours: ${choice.value}. Change`}>
         {{ system: '◐', light: '☀', dark: '☾' }[choice.value]}

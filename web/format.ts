@@ -4,10 +4,12 @@ export type Kind = 'usd' | 'count' | 'percent' | 'change' | 'share' | 'amount' |
 const make = (options: Intl.NumberFormatOptions) => new Intl.NumberFormat('en', options)
 
 const usd = { style: 'currency', currency: 'USD' } as const
-const COMPACT = { notation: 'compact', maximumFractionDigits: 2 } as const
+/** Always two decimals, so that the numbers of a column are aligned. */
+const COMPACT = { notation: 'compact', minimumFractionDigits: 2, maximumFractionDigits: 2 } as const
 
 const FORMATS = {
   usdLarge: make({ ...usd, ...COMPACT }),
+  usdWholeDollars: make({ ...usd, maximumFractionDigits: 0 }),
   usd: make({ ...usd, maximumFractionDigits: 2 }),
   usdSmall: make({ ...usd, minimumSignificantDigits: 3, maximumSignificantDigits: 4 }),
   usdWhole: make({ ...usd, maximumSignificantDigits: 17 }),
@@ -24,7 +26,9 @@ const FORMATS = {
 function toUsd(value: number): string {
   const size = Math.abs(value)
   if (size >= 1e6) return FORMATS.usdLarge.format(value)
-  return (size >= 1 || size === 0 ? FORMATS.usd : FORMATS.usdSmall).format(value)
+  // Cents of ten thousand dollars are noise; zero has none.
+  if (size >= 1e4 || size === 0) return FORMATS.usdWholeDollars.format(value)
+  return (size >= 1 ? FORMATS.usd : FORMATS.usdSmall).format(value)
 }
 
 /** Kinds that are formatted as percents. */
@@ -104,8 +108,11 @@ export function toFullNumber(value: number, kind: Kind): string {
 
 const TIME = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' })
 const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' })
-const AGO = new Intl.RelativeTimeFormat('en', { numeric: 'always', style: 'short' })
+const AGO = new Intl.RelativeTimeFormat('en', { numeric: 'always', style: 'narrow' })
 
+const DAY = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' })
+
+export const toDay = (at: Date) => DAY.format(at)
 export const toUtc = (at: Date) => `${TIME.format(at)} UTC`
 /** Formats a time in the reader's time zone and language. */
 export const toLocal = (at: Date) => LOCAL.format(at)
@@ -122,11 +129,15 @@ export function toLength(seconds: number): string {
   return make({ style: 'unit', unit, unitDisplay: 'long', maximumFractionDigits: 0 }).format(Math.floor(seconds / size))
 }
 
-export function toAgo(at: Date, now: number): string {
-  const seconds = Math.max(0, (now - at.getTime()) / 1000)
-  const [unit, size] = UNITS.find(([, one]) => seconds >= one) ?? (['second', 1] as const)
-  return AGO.format(-Math.floor(seconds / size), unit)
+function toDistance(seconds: number): string {
+  const [unit, size] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? (['second', 1] as const)
+  return AGO.format(Math.trunc(seconds / size), unit)
 }
+
+/** Formats the age of a time, at least 0. */
+export const toAgo = (at: Date, now: number): string => toDistance(Math.min(-0, (at.getTime() - now) / 1000))
+/** Formats the distance to a coming time. */
+export const toUntil = (at: Date, now: number): string => toDistance((at.getTime() - now) / 1000)
 
 /** Formats a number of things: `1 gap`, `9 gaps`. */
 export const toCounted = (count: number, noun: string) => `${toText(count, 'count')} ${noun}${count === 1 ? '' : 's'}`

@@ -6,6 +6,7 @@ import { followLinks, isEmbed } from './place.ts'
 import './styles/shell.css'
 import './styles/parts.css'
 import './styles/chart.css'
+import './styles/print.css'
 
 const root = document.getElementById('app')
 if (root === null) throw new Error('the document has no place for the page')

@@ -1,31 +1,30 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import type { Duplex } from 'node:stream'
 import type { Redis } from 'ioredis'
 import type { Registry as MetricsRegistry } from 'prom-client'
 import type { Config } from '../../shared/config/config.ts'
 import type { Allowance } from '../../shared/keys/allowance.ts'
+import { type Holder, type KeyRing, openKeyRing } from '../../shared/keys/key-ring.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createCounter, createGauge, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
 import { createToClient, type ToClient } from '../http/client-address.ts'
 import type { FlatHeaders } from '../http/headers.ts'
+import { createSlowReaders, type MinimumRate, type SlowReaders } from '../http/slow-readers.ts'
+import { Problem, toUnavailable } from '../problem/problem.ts'
 import { type Counting, createCounting } from './counting.ts'
-import { createFairQueue } from './fair-queue.ts'
-import { type Holder, type KeyRing, openKeyRing } from './key-ring.ts'
-import { createByteBudget, createResponseLimit, createSlowReaders, type MinimumRate } from './open-responses.ts'
-import { createPipelining } from './pipelining.ts'
+import { createFairQueue, type QueueLimits, type QueueMeters } from './fair-queue.ts'
 import { createRateLimiter } from './rate-limit.ts'
 
 /**
  * Decides for each request whether it is served now, waits or is rejected. A request passes these limits in order:
  *
- * 1. `pipelining`: a connection has one request in progress. The requests behind it wait in bounded memory.
- * 2. `rateLimiter`: a key or an address has a number of requests in a time; more get 429.
- * 3. `answers`, or `downloads` for long answers: ClickHouse works for a bounded number of requests. The others wait in a
+ * 1. `rateLimiter`: a key or an address has a number of requests in a time; more get 429.
+ * 2. `answers`, or `downloads` for long answers: ClickHouse works for a bounded number of requests. The others wait in a
  *    bounded fair queue, or get 503 at once if they would have to wait too long.
- * 4. `longAnswers`, `statements` and `unreadBytes`: responses that clients have not read are bounded. The slowest reader
+ * 3. `longAnswers`, `statements` and `unreadBytes`: responses that clients have not read are bounded. The slowest reader
  *    is closed in favour of a new response, and any reader below the minimum rate is closed after half a minute.
  *
- * Answers from the caches pass only the first two limits. Every rejection has `Retry-After`.
+ * Answers from the caches pass only the first limit. Every rejection has `Retry-After`. The server itself limits the
+ * connections, and the requests that wait behind another one of their connection.
  */
 export interface Admission {
   readonly clientKeyOf: ToClient
@@ -37,9 +36,8 @@ export interface Admission {
   readonly longAnswers: ResponseLimit
   /** Long answers that ClickHouse is still writing. */
   readonly statements: ResponseLimit
-  /** New complete answers until their clients have read them. */
-  readonly unreadBytes: ByteBudget
-  readonly pipelining: Pipelining
+  /** Bytes of complete answers that were made for a request, until its client has read them. */
+  readonly unreadBytes: ResponseLimit
   /** Observes the connections of a server. */
   watch(server: Server): void
 }
@@ -73,68 +71,17 @@ export interface FairQueue {
   enter(client: ClientKey, signal: AbortSignal): Ticket
 }
 
-export interface QueueLimits {
-  /** Maximum of concurrent work, in total and of one client. Default of the latter: all slots. */
-  readonly slots: number
-  readonly slotsPerClient?: number
-  /** Maximum of waiting requests, in total and of one client. */
-  readonly maxWaiting: number
-  readonly maxWaitingPerClient?: number
-  /** A request with a longer expected wait is rejected; the shorter limit is for heavy clients. */
-  readonly maxWaitMs?: number
-  readonly maxHeavyWaitMs?: number
-  /** A monotonic clock in milliseconds. */
-  readonly clock: () => number
-}
-
-/** Receives the measurements of a queue. */
-export interface QueueMeters {
-  waiting(count: number): void
-  waited(seconds: number): void
-  rejected(): void
-}
-
-/** A limited number of open responses, in total and of one client. */
+/** A limited sum of open responses or of their bytes, in total and of one client. */
 export interface ResponseLimit {
   /**
-   * Closes the slowest reader if the limit is reached.
+   * Counts a response, by default as one, until it closes or is released. Beyond the limit the slowest reader is closed.
    * @throws Problem if none is slow: `rate_limited` for the limit of one client, `unavailable` for the total.
    */
-  add(response: ServerResponse, client: ClientKey): void
-  remove(response: ServerResponse): void
+  add(response: ServerResponse, client: ClientKey, amount?: number): Release
 }
 
-/** A memory budget for complete answers. */
-export interface ByteBudget {
-  /**
-   * Counts an answer's bytes until its response closes. Bytes shared by several responses count once. Beyond the budget
-   * the slowest reader is closed.
-   * @throws Problem `unavailable` if none is slow.
-   */
-  add(response: ServerResponse, body: Buffer): void
-}
-
-/** Serializes the requests of each connection. */
-export interface Pipelining {
-  /**
-   * Calls `answer` after the earlier responses of the connection have ended; never if the connection closes first.
-   */
-  take(
-    request: IncomingMessage,
-    response: ServerResponse,
-    answer: (request: IncomingMessage, response: ServerResponse) => void,
-  ): void
-  /** Stops reading a connection, and ends it after the requests read so far are answered. */
-  endAfterAnswers(socket: Duplex, end: () => void): void
-}
-
-export interface RateLimiter {
-  /**
-   * Counts a request and decides whether it may proceed. Calls `then` synchronously if no limit applies, else after
-   * counting.
-   */
-  count(request: IncomingMessage, then: (decision: RateDecision) => void): void
-}
+/** Counts a request and decides whether it may proceed. Calls `then` synchronously if the decision is known. */
+export type RateLimiter = (request: IncomingMessage, then: (decision: RateDecision) => void) => void
 
 /** The decision whether a request may proceed, and the limit's headers for its answer. */
 export interface RateDecision {
@@ -144,13 +91,21 @@ export interface RateDecision {
   readonly rejection?: unknown
 }
 
+/** State of a client's window after a request was counted. */
+export interface Standing {
+  readonly isWithin: boolean
+  /** Remaining requests in the window. */
+  readonly remaining: number
+  /** Milliseconds until the next window begins. */
+  readonly resetMs: number
+}
+
 /** The client of a request and its limit. */
 export interface Caller {
   /** Holder of the request's key; undefined without a key. */
   readonly holder: Holder | undefined
   readonly allowance: Allowance
-  /** State of the caller's window after this request. */
-  readonly standing: { readonly isWithin: boolean; readonly remaining: number; readonly resetMs: number }
+  readonly standing: Standing
   /** Counts an additional request that another request of the caller requires. */
   charge(): Promise<RateDecision>
 }
@@ -206,25 +161,62 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const { config, log, metrics, limits, minimumRate } = options
   const { maxAnswers: slots, maxDownloads } = config.api
   const clientKeyOf = createToClient(config.api.trustedProxies)
-  const meters = createMeters(metrics)
-  const clock = () => performance.now()
+  const metersOf = createMeters(metrics)
   // Half of the slots stay free for other clients.
-  const answers = { slots, slotsPerClient: Math.ceil(slots / 2), maxWaiting: MAX_WAITING_ANSWERS, clock }
+  const answers = { slots, slotsPerClient: Math.ceil(slots / 2), maxWaiting: MAX_WAITING_ANSWERS }
   const readers = createSlowReaders(log, minimumRate)
-  const { watch: watchPipelining, ...pipelining } = createPipelining()
-  const { rejected } = meters('limits')
+  const { rejected } = metersOf('limits')
   return {
     clientKeyOf,
     rateLimiter: limits && createRateLimiter({ ...limits, clientKeyOf, rejected }),
-    answers: createFairQueue(options.queue ?? answers, meters('answers')),
-    downloads: createFairQueue({ ...DOWNLOADS, slots: maxDownloads, clock }, meters('downloads')),
+    answers: createFairQueue(options.queue ?? answers, metersOf('answers')),
+    downloads: createFairQueue({ ...DOWNLOADS, slots: maxDownloads }, metersOf('downloads')),
     longAnswers: createResponseLimit(readers, MAX_LONG_ANSWERS, MAX_LONG_ANSWERS_PER_CLIENT),
     statements: createResponseLimit(readers, MAX_STATEMENTS),
-    unreadBytes: createByteBudget(readers, MAX_UNREAD_BYTES),
-    pipelining,
-    watch: (server) => {
-      watchPipelining(server)
-      readers.watch(server)
+    unreadBytes: createResponseLimit(readers, MAX_UNREAD_BYTES),
+    watch: readers.watch,
+  }
+}
+
+/** `Retry-After` in seconds for a client with its maximum of open responses. */
+const RETRY_AFTER = '10'
+
+interface OpenResponse {
+  readonly response: ServerResponse
+  readonly client: ClientKey
+  readonly amount: number
+}
+
+/** Creates a limit for the sum of the amounts of open responses, in total and of each client. */
+export function createResponseLimit(
+  { closeSlowest }: Pick<SlowReaders, 'closeSlowest'>,
+  max: number,
+  maxPerClient = Number.POSITIVE_INFINITY,
+): ResponseLimit {
+  const open = new Set<OpenResponse>()
+  /** Closes the slowest readers, of one client or of all, until the amount fits. Returns whether it fits. */
+  const makeRoom = (more: number, most: number, client?: ClientKey): boolean => {
+    const all = [...open].filter((one) => client === undefined || one.client === client)
+    if (all.reduce((sum, { amount }) => sum + amount, more) <= most) return true
+    const closed = closeSlowest(all.map(({ response }) => response))
+    if (closed === undefined) return false
+    for (const one of all) if (one.response === closed) open.delete(one)
+    return makeRoom(more, most, client)
+  }
+  return {
+    add: (response, client, amount = 1) => {
+      // A destroyed response emits no further `close` event.
+      if (response.destroyed) return () => {}
+      if (!makeRoom(amount, maxPerClient, client)) {
+        const detail = 'Too many answers of yours are unread: read them first.'
+        throw new Problem('rate_limited', detail, { headers: { 'Retry-After': RETRY_AFTER } })
+      }
+      if (!makeRoom(amount, max)) throw toUnavailable('Too many answers are unread.')
+      const one = { response, client, amount }
+      open.add(one)
+      const release = () => void open.delete(one)
+      response.once('close', release)
+      return release
     },
   }
 }
@@ -235,15 +227,7 @@ function createMeters(metrics: MetricsRegistry): (queue: string) => QueueMeters 
   const waited = createHistogram(METRICS.apiWaited, metrics)
   const rejected = createCounter(METRICS.apiRefused, metrics)
   return (queue) => {
-    const [inLine, times, rejections] = [
-      waiting.labels({ queue }),
-      waited.labels({ queue }),
-      rejected.labels({ queue }),
-    ]
-    return {
-      waiting: (count) => inLine.set(count),
-      waited: (seconds) => times.observe(seconds),
-      rejected: () => rejections.inc(),
-    }
+    const [count, time, rejection] = [waiting.labels({ queue }), waited.labels({ queue }), rejected.labels({ queue })]
+    return { waiting: count.set.bind(count), waited: time.observe.bind(time), rejected: rejection.inc.bind(rejection) }
   }
 }

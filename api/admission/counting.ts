@@ -1,16 +1,9 @@
 import type { Redis } from 'ioredis'
+import { LRUCache } from 'lru-cache'
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Allowance } from '../../shared/keys/allowance.ts'
 import { requireWritable } from '../../shared/queue/redis.ts'
-
-/** State of a window after a request was counted. */
-export interface Standing {
-  readonly isWithin: boolean
-  /** Remaining requests in the window. */
-  readonly remaining: number
-  /** Milliseconds until the next window begins. */
-  readonly resetMs: number
-}
+import type { Standing } from './admission.ts'
 
 type OnCounted = (standing: Standing, error?: unknown) => void
 
@@ -21,139 +14,92 @@ export interface Counting {
   isShared(): Promise<boolean>
 }
 
-/**
- * The state of a client's window in this process. Requests that arrive while a Redis command is running are counted
- * together.
- */
-interface Line {
-  /** Key of the window: a changed allowance begins another window. */
-  readonly place: string
-  readonly limiter: RateLimiterRedis | RateLimiterMemory
-  readonly allowance: Allowance
-  readonly who: string
-  waiting: OnCounted[]
-  isAsking: boolean
-  /** Reserved requests that have not arrived yet: the `next`-th to the `last`-th of the window. */
+/** A client's window, as far as this process knows it. */
+interface Window {
+  /** Positions in the window that are reserved for the next requests of this process. */
   next: number
   last: number
   /** End of the window, in milliseconds of this process's monotonic clock. */
   endsAt: number
-  forgetting?: NodeJS.Timeout | undefined
+  /** Requests that the next command counts. */
+  waiting: OnCounted[]
+  isCounting: boolean
 }
 
-/** How long requests are batched during a burst. A single request does not wait. */
-const GATHER_MS = 1
-
 /**
- * At least this number of requests in one command is a burst. `AHEAD` further requests are then reserved for each of
- * them.
+ * At least `BURST` requests in one command are a burst. `AHEAD` further requests are then reserved for each of them, but
+ * at most 1/64 of the remaining quota, because no other process can use the reserved part. Without it, counting eight
+ * concurrent requests takes four times the processor time.
  */
-const CROWD = 4
+const BURST = 4
 const AHEAD = 16
-
-/**
- * Each process reserves at most 1/64 of the remaining quota, and nothing near its end, because no other process can use
- * the reserved part.
- */
 const MOST_AHEAD = 1 / 64
+/** Each request of further clients takes a command. */
+const MAX_WINDOWS = 10_000
 
-/** Maximum number of remembered exhausted windows, which need no further Redis commands. */
-const MOST_FULL = 10_000
+const isOpen = ({ endsAt }: Window) => performance.now() < endsAt
 
-const isOpen = ({ endsAt }: Line): boolean => performance.now() < endsAt
+/** Whether the next request needs no command: its position is reserved, or the quota is used up. */
+const isKnown = (window: Window, { requests }: Allowance) =>
+  isOpen(window) && (window.next <= window.last || window.last >= requests)
 
-const hasAhead = (line: Line): boolean => line.next <= line.last && isOpen(line)
-
-function report(onCounted: OnCounted, { requests }: Allowance, own: number, resetMs: number): void {
+/** Takes the next position of the window for a request. */
+function take(window: Window, { requests }: Allowance, onCounted: OnCounted): void {
+  const own = window.next
+  window.next += 1
+  const resetMs = Math.max(0, window.endsAt - performance.now())
   onCounted({ isWithin: own <= requests, remaining: Math.max(0, requests - own), resetMs })
 }
 
-/** Answers requests from the reserved part; returns how many were answered. */
-function takeAhead(line: Line, waiting: readonly OnCounted[]): number {
-  const resetMs = line.endsAt - performance.now()
-  const count = resetMs > 0 ? Math.max(0, Math.min(waiting.length, line.last - line.next + 1)) : 0
-  for (const onCounted of waiting.slice(0, count)) {
-    report(onCounted, line.allowance, line.next, resetMs)
-    line.next += 1
-  }
-  return count
-}
-
-/**
- * Number of requests to reserve in addition to the waiting ones; 0 without a burst, or if the window has ended or was
- * never read.
- */
-function toAhead(line: Line): number {
-  if (line.waiting.length < CROWD || !isOpen(line)) return 0
-  const remaining = Math.max(0, line.allowance.requests - line.last)
-  return Math.floor(Math.min(line.waiting.length * AHEAD, remaining * MOST_AHEAD))
+/** Number of requests to reserve in addition to the waiting ones. */
+function countAhead(window: Window, { requests }: Allowance): number {
+  const { last, waiting } = window
+  if (waiting.length < BURST || !isOpen(window)) return 0
+  return Math.floor(Math.min(waiting.length * AHEAD, Math.max(0, requests - last) * MOST_AHEAD))
 }
 
 /**
  * Counts requests in windows that begin with a client's first request: over all processes through Redis, or per process
- * while Redis is unavailable. One command counts all requests that arrived during the previous one; in a burst it also
- * reserves further requests.
+ * while Redis is unavailable. One command counts all requests that arrived during the previous one.
  */
 export function createCounting(redis: Redis | undefined, prefix: string): Counting {
   const limiters = new Map<string, RateLimiterRedis | RateLimiterMemory>()
-  const lines = new Map<string, Line>()
-  const full = new Map<string, number>()
-  const limiterOf = ({ requests: points, seconds: duration }: Allowance) => {
-    const name = `${points}/${duration}`
+  const windows = new LRUCache<string, Window>({ max: MAX_WINDOWS })
+  const createLimiter = (name: string, { requests: points, seconds: duration }: Allowance) => {
     const settings = { points, duration, keyPrefix: `${prefix}:limit:${name}` }
-    const existing = limiters.get(name)
-    if (existing !== undefined) return existing
     const alone = new RateLimiterMemory(settings)
-    const shared = { ...settings, storeClient: redis, rejectIfRedisNotReady: true, insuranceLimiter: alone }
-    const limiter = redis === undefined ? alone : new RateLimiterRedis(shared)
+    const shared = { storeClient: redis, rejectIfRedisNotReady: true, insuranceLimiter: alone }
+    const limiter = redis === undefined ? alone : new RateLimiterRedis({ ...settings, ...shared })
     limiters.set(name, limiter)
     return limiter
   }
-  const remember = (place: string, { requests }: Allowance, { consumedPoints, msBeforeNext }: RateLimiterRes) => {
-    if (consumedPoints < requests || full.size >= MOST_FULL) return
-    full.set(place, performance.now() + msBeforeNext)
-    setTimeout(() => full.delete(place), msBeforeNext).unref()
-  }
-  /** Counts the waiting requests and reports the results. */
-  const countWaiting = async (line: Line): Promise<void> => {
-    const { waiting, who, place, allowance } = line
-    const taken = waiting.length + toAhead(line)
-    line.waiting = []
+  /** Counts the waiting requests with one command. */
+  const countWaiting = async (who: string, allowance: Allowance, window: Window): Promise<void> => {
+    const name = `${allowance.requests}/${allowance.seconds}`
+    const limiter = limiters.get(name) ?? createLimiter(name, allowance)
+    const ahead = countAhead(window, allowance)
+    const counted = window.waiting.splice(0)
     try {
-      const standing = await line.limiter.consume(who, taken).catch((over: unknown) => {
+      // Over its limit the library rejects with the state of the window.
+      const state = await limiter.consume(who, counted.length + ahead).catch((over: unknown) => {
         if (over instanceof RateLimiterRes) return over
         throw over
       })
-      const { consumedPoints, msBeforeNext } = standing
-      remember(place, allowance, standing)
-      const first = consumedPoints - taken + 1
-      for (const [index, onCounted] of waiting.entries()) report(onCounted, allowance, first + index, msBeforeNext)
-      line.next = first + waiting.length
-      line.last = Math.min(consumedPoints, allowance.requests)
-      line.endsAt = performance.now() + msBeforeNext
+      window.endsAt = performance.now() + state.msBeforeNext
+      window.last = state.consumedPoints
+      window.next = state.consumedPoints - ahead - counted.length + 1
+      for (const onCounted of counted) take(window, allowance, onCounted)
     } catch (error) {
-      for (const onCounted of waiting) onCounted({ isWithin: false, remaining: 0, resetMs: 0 }, error)
+      for (const onCounted of counted) onCounted({ isWithin: false, remaining: 0, resetMs: 0 }, error)
     }
   }
-  const forgetAtEnd = (line: Line): void => {
-    line.forgetting ??= setTimeout(() => {
-      line.forgetting = undefined
-      if (!line.isAsking) settle(line)
-    }, line.endsAt - performance.now()).unref()
-  }
-  /** A window must be remembered only while it has reserved requests. */
-  const settle = (line: Line): void => {
-    if (hasAhead(line)) forgetAtEnd(line)
-    else lines.delete(line.place)
-  }
-  const countBatches = async (line: Line): Promise<void> => {
-    line.isAsking = true
-    await countWaiting(line)
-    line.waiting = line.waiting.slice(takeAhead(line, line.waiting))
-    // A Redis command costs more than an answer from the cache: in a burst many requests share one.
-    if (line.waiting.length > 0) return void setTimeout(countBatches, GATHER_MS, line)
-    line.isAsking = false
-    settle(line)
+  const countAll = async (who: string, allowance: Allowance, window: Window): Promise<void> => {
+    window.isCounting = true
+    while (window.waiting.length > 0) {
+      if (!isKnown(window, allowance)) await countWaiting(who, allowance, window)
+      else for (const onCounted of window.waiting.splice(0, 1)) take(window, allowance, onCounted)
+    }
+    window.isCounting = false
   }
   return {
     isShared: async () => {
@@ -164,32 +110,13 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
       )
     },
     count: (who, allowance, onCounted) => {
+      // A changed allowance begins another window.
       const place = `${who} ${allowance.requests}/${allowance.seconds}`
-      const line = lines.get(place)
-      if (line !== undefined && !line.isAsking && takeAhead(line, [onCounted]) > 0) return
-      const until = full.get(place)
-      if (until !== undefined) {
-        const resetMs = until - performance.now()
-        if (resetMs > 0) return onCounted({ isWithin: false, remaining: 0, resetMs })
-      }
-      if (line === undefined) {
-        const window = { next: 1, last: 0, endsAt: 0 }
-        const first = {
-          limiter: limiterOf(allowance),
-          allowance,
-          who,
-          place,
-          waiting: [onCounted],
-          isAsking: true,
-          ...window,
-        }
-        lines.set(place, first)
-        return void countBatches(first)
-      }
-      line.waiting.push(onCounted)
-      if (line.isAsking) return
-      line.isAsking = true
-      setTimeout(countBatches, GATHER_MS, line)
+      const window = windows.get(place) ?? { next: 1, last: 0, endsAt: 0, waiting: [], isCounting: false }
+      if (!window.isCounting && isKnown(window, allowance)) return take(window, allowance, onCounted)
+      windows.set(place, window)
+      window.waiting.push(onCounted)
+      if (!window.isCounting) void countAll(who, allowance, window)
     },
   }
 }

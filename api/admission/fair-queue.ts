@@ -1,5 +1,25 @@
 import { toUnavailable } from '../problem/problem.ts'
-import type { ClientKey, FairQueue, QueueLimits, QueueMeters, Release, Ticket } from './admission.ts'
+import type { ClientKey, FairQueue, Release, Ticket } from './admission.ts'
+
+export interface QueueLimits {
+  /** Maximum of concurrent work, in total and of one client. Default of the latter: all slots. */
+  readonly slots: number
+  readonly slotsPerClient?: number
+  /** Maximum of waiting requests of all clients. */
+  readonly maxWaiting: number
+  /** A request with a longer expected wait is rejected; the shorter limit is for heavy clients. */
+  readonly maxWaitMs?: number
+  readonly maxHeavyWaitMs?: number
+  /** A monotonic clock in milliseconds. Tests may replace it. */
+  readonly clock?: () => number
+}
+
+/** Receives the measurements of a queue. */
+export interface QueueMeters {
+  waiting(count: number): void
+  waited(seconds: number): void
+  rejected(): void
+}
 
 /** A page with a hundred charts requests all of them at once. */
 const MAX_WAITING_PER_CLIENT = 128
@@ -46,208 +66,165 @@ interface Client {
   longSince: number
 }
 
-/** The clients with waiting or running requests. */
-function createClients(clock: () => number) {
-  // A map keeps insertion order. After its turn a client is inserted again, behind all others.
-  const clients = new Map<ClientKey, Client>()
-  let size = 0
-  const forgetIdle = ({ key, line, running }: Client) => {
-    if (line.size === 0 && running === 0) clients.delete(key)
-  }
-  const remove = (waiting: Waiting) => {
-    const { client } = waiting
-    if (!client.line.delete(waiting)) return
-    size -= 1
-    if (client.line.size < HEAVY_LINE) client.longSince = Number.POSITIVE_INFINITY
-    forgetIdle(client)
-  }
-  return {
-    /** Number of waiting requests. */
-    get size() {
-      return size
-    },
-    get: (key: ClientKey): Client =>
-      clients.get(key) ?? { key, line: new Set(), running: 0, longSince: Number.POSITIVE_INFINITY },
-    add: (waiting: Waiting) => {
-      const { client } = waiting
-      client.line.add(waiting)
-      if (client.line.size === HEAVY_LINE) client.longSince = clock()
-      clients.set(client.key, client)
-      size += 1
-    },
-    remove,
-    /** Removes and returns the next request of a client that `may` admits. */
-    take: (may: (client: Client) => boolean): Waiting | undefined => {
-      for (const client of clients.values()) {
-        const [first] = client.line
-        if (first === undefined || !may(client)) continue
-        remove(first)
-        clients.delete(client.key)
-        clients.set(client.key, client)
-        return first
-      }
-      return undefined
-    },
-    addRunning: (client: Client, change: 1 | -1) => {
-      client.running += change
-      clients.set(client.key, client)
-      forgetIdle(client)
-    },
-    /** Number of requests that run before a new one of a client with `own` waiting requests. */
-    countAhead: (client: Client, own: number): number => {
-      let ahead = own
-      for (const client2 of clients.values()) if (client2 !== client) ahead += Math.min(client2.line.size, own + 1)
-      return ahead
-    },
-    findLongest: (): Client | undefined => {
-      let longest: Client | undefined
-      for (const client of clients.values()) if (client.line.size > (longest?.line.size ?? 0)) longest = client
-      return longest
-    },
-  }
-}
-
-/** Estimates how fast slots become free. */
-function createPace(clock: () => number) {
-  let meanMs = 0
-  let lastEndedAt = clock()
-  return {
-    /** The first slot is taken after a pause, during which no slot could become free. */
-    begin: () => {
-      lastEndedAt = clock()
-    },
-    end: (tookMs: number) => {
-      meanMs = meanMs === 0 ? tookMs : meanMs + NEWEST_WEIGHT * (tookMs - meanMs)
-      lastEndedAt = clock()
-    },
-    /** The time since the last slot became free is added, because the wait may continue for as long again. */
-    expectMs: (durations: number) => durations * meanMs + (clock() - lastEndedAt),
-  }
-}
-
 /** Creates a fair queue. Each admitted request holds one slot until its release. */
 export function createFairQueue(limits: QueueLimits, meters: QueueMeters): FairQueue {
-  const { slots, slotsPerClient = slots, maxWaiting, maxWaitingPerClient = MAX_WAITING_PER_CLIENT, clock } = limits
+  const { slots, slotsPerClient = slots, maxWaiting, clock = () => performance.now() } = limits
   const { maxWaitMs = MAX_WAIT_MS, maxHeavyWaitMs = MAX_HEAVY_WAIT_MS } = limits
   const heavySlots = Math.min(slotsPerClient, Math.ceil(slots * HEAVY_SHARE))
-  const clients = createClients(clock)
-  const pace = createPace(clock)
-  let running = 0
+  /** Clients with waiting or running requests, in the order of their turns: a map keeps the order of insertion. */
+  const clients = new Map<ClientKey, Client>()
+  let [running, waiting] = [0, 0]
+  /** The average duration of work, and when a slot became free. */
+  let [meanMs, freeSince] = [0, clock()]
   /** When a client without waiting requests sent its last request. A flood does not count as another client. */
   let lightAt = Number.NEGATIVE_INFINITY
 
+  const findClient = (key: ClientKey): Client =>
+    clients.get(key) ?? { key, line: new Set(), running: 0, longSince: Number.POSITIVE_INFINITY }
+  const update = (client: Client) => {
+    client.longSince = client.line.size < HEAVY_LINE ? Number.POSITIVE_INFINITY : Math.min(client.longSince, clock())
+    if (client.line.size + client.running > 0) clients.set(client.key, client)
+    else clients.delete(client.key)
+    meters.waiting(waiting)
+  }
+  const add = (one: Waiting) => {
+    one.client.line.add(one)
+    waiting += 1
+    update(one.client)
+  }
+  const remove = (one: Waiting) => {
+    if (!one.client.line.delete(one)) return
+    waiting -= 1
+    update(one.client)
+  }
+
   const isHeavy = ({ longSince }: Client) => clock() - longSince > HEAVY_AFTER_MS
   const isReduced = (client: Client) => isHeavy(client) && clock() - lightAt < PRESENT_MS
-  const may = (client: Client) => running < slots && client.running < (isReduced(client) ? heavySlots : slotsPerClient)
-
-  /** Whether a new request of the client would wait too long. The burst of a client that is not flooding may wait. */
-  const isTooLong = (client: Client): boolean => {
-    if (client.line.size >= maxWaitingPerClient) return true
-    const isFlooding = isHeavy(client) && client.line.size >= MODEST
-    const own = isFlooding ? client.line.size : 0
+  const hasSlot = (client: Client) =>
+    running < slots && client.running < (isReduced(client) ? heavySlots : slotsPerClient)
+  /** The expected wait of a client's request behind `own` others of that client. */
+  const expectWaitMs = (client: Client, own: number) => {
+    let ahead = own
+    for (const other of clients.values()) if (other !== client) ahead += Math.min(other.line.size, own + 1)
     // All clients use all slots; the requests of one client use its slots only.
     const ownSlots = isReduced(client) ? heavySlots / (1 + PAUSE) : slotsPerClient
-    const turns = Math.max((clients.countAhead(client, own) + 1) / slots, (own + 1) / ownSlots)
-    return pace.expectMs(turns) > (isFlooding ? maxHeavyWaitMs : maxWaitMs)
+    const durations = Math.max((ahead + 1) / slots, (own + 1) / ownSlots)
+    // The time since a slot became free is added, because the wait may continue for as long again.
+    return durations * meanMs + (clock() - freeSince)
   }
-  const reject = (): never => {
+  /** Whether a new request of the client would wait too long. The burst of a client that is not flooding may wait. */
+  const isTooLong = (client: Client): boolean => {
+    const { size } = client.line
+    if (size >= MAX_WAITING_PER_CLIENT) return true
+    const isFlooding = isHeavy(client) && size >= MODEST
+    return isFlooding ? expectWaitMs(client, size) > maxHeavyWaitMs : expectWaitMs(client, 0) > maxWaitMs
+  }
+  const countRejection = () => {
     meters.rejected()
-    throw REJECTION
+    return REJECTION
   }
-  const rejectWaiting = (waiting: Waiting) => {
-    meters.rejected()
-    waiting.fail(REJECTION)
-  }
+  const rejectWaiting = (one: Waiting) => one.fail(countRejection())
   /** Makes room for a new request: if the queue is full, the newest request of the longest line is rejected. */
   const makeRoom = (client: Client) => {
-    if (isTooLong(client)) return reject()
-    if (clients.size < maxWaiting) return
-    const longest = clients.findLongest()
-    if (longest === undefined || longest.line.size <= client.line.size + 1) return reject()
-    rejectWaiting([...longest.line].at(-1) as Waiting)
+    if (isTooLong(client)) throw countRejection()
+    if (waiting < maxWaiting) return
+    const lines = [...clients.values()].map(({ line }) => [...line])
+    const longest = lines.reduce((most, line) => (line.length > most.length ? line : most), [])
+    const newest = longest.at(-1)
+    if (newest === undefined || longest.length <= client.line.size + 1) throw countRejection()
+    rejectWaiting(newest)
   }
-  /** Starts requests while slots are free. */
+
+  const findNext = (): Waiting | undefined => {
+    for (const client of clients.values()) {
+      const [first] = client.line
+      if (first !== undefined && hasSlot(client)) return first
+    }
+    return undefined
+  }
   const startNext = () => {
-    for (let next = clients.take(may); next !== undefined; next = clients.take(may)) next.start()
-    meters.waiting(clients.size)
+    for (let next = findNext(); next !== undefined; next = findNext()) next.start()
   }
   const free = (client: Client) => {
-    clients.addRunning(client, -1)
+    client.running -= 1
+    update(client)
     startNext()
   }
   const start = (client: Client, enteredAt: number): Release => {
-    if (running === 0) pace.begin()
-    running += 1
-    clients.addRunning(client, 1)
     const startedAt = clock()
+    // While no slot was in use, none could become free.
+    if (running === 0) freeSince = startedAt
+    running += 1
+    client.running += 1
+    // After its turn a client is behind all others.
+    clients.delete(client.key)
+    update(client)
     meters.waited((startedAt - enteredAt) / 1000)
     let isReleased = false
     return () => {
       if (isReleased) return
       isReleased = true
       running -= 1
-      const tookMs = clock() - startedAt
-      pace.end(tookMs)
+      freeSince = clock()
+      const tookMs = freeSince - startedAt
+      meanMs += (meanMs === 0 ? 1 : NEWEST_WEIGHT) * (tookMs - meanMs)
+      if (!isReduced(client)) return free(client)
       // During the pause the slot is free for other clients only.
-      if (isReduced(client)) setTimeout(free, Math.min(PAUSE * tookMs, PRESENT_MS), client).unref()
-      else clients.addRunning(client, -1)
+      setTimeout(free, Math.min(PAUSE * tookMs, PRESENT_MS), client).unref()
       startNext()
     }
   }
   const wait = (client: Client, signal: AbortSignal): Ticket => {
     const enteredAt = clock()
-    let isOver = false
-    let [resolve, rejectTurn]: [(release: Release) => void, (reason: unknown) => void] = [() => {}, () => {}]
-    const turn = new Promise<Release>((...settle) => {
-      ;[resolve, rejectTurn] = settle
+    let decide: (turn: Release | Promise<never>) => void = () => {}
+    const turn = new Promise<Release>((resolve) => {
+      decide = resolve
     })
-    const waiting: Waiting = {
+    const one: Waiting = {
       client,
       start: () => {
-        stop()
-        resolve(start(waiting.client, enteredAt))
+        leave()
+        decide(start(one.client, enteredAt))
       },
       fail: (error) => {
-        stop()
-        clients.remove(waiting)
-        meters.waiting(clients.size)
-        rejectTurn(error)
+        leave()
+        decide(Promise.reject(error))
       },
     }
-    const abort = () => waiting.fail(signal.reason)
-    const late = setTimeout(rejectWaiting, LATE * maxWaitMs, waiting)
-    const stop = () => {
-      isOver = true
+    const abort = () => one.fail(signal.reason)
+    const late = setTimeout(rejectWaiting, LATE * maxWaitMs, one)
+    const leave = () => {
       clearTimeout(late)
       signal.removeEventListener('abort', abort)
+      remove(one)
     }
     signal.addEventListener('abort', abort, { once: true })
-    clients.add(waiting)
-    meters.waiting(clients.size)
+    add(one)
     return {
       turn,
       alsoFor: (key) => {
-        const waitingClient = clients.get(key)
-        if (isOver || [...waiting.client.line].indexOf(waiting) <= waitingClient.line.size) return
-        clients.remove(waiting)
-        waiting.client = waitingClient
-        clients.add(waiting)
+        const other = findClient(key)
+        // -1 if the request does not wait any more.
+        if ([...one.client.line].indexOf(one) <= other.line.size) return
+        remove(one)
+        one.client = other
+        add(one)
         startNext()
       },
     }
   }
   return {
     rejectEarly: (key) => {
-      const client = clients.get(key)
-      if (isHeavy(client) && isTooLong(client)) reject()
+      const client = findClient(key)
+      if (isHeavy(client) && isTooLong(client)) throw countRejection()
     },
     enter: (key, signal) => {
       signal.throwIfAborted()
-      const client = clients.get(key)
+      const client = findClient(key)
       if (client.line.size === 0) lightAt = clock()
       // Slots per client change with time: waiting requests start before the new one.
       startNext()
-      if (may(client)) return { turn: Promise.resolve(start(client, clock())), alsoFor: () => {} }
+      if (hasSlot(client)) return { turn: Promise.resolve(start(client, clock())), alsoFor: () => {} }
       makeRoom(client)
       return wait(client, signal)
     },

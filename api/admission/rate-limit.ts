@@ -3,8 +3,7 @@ import type { Allowance } from '../../shared/keys/allowance.ts'
 import type { ToClient } from '../http/client-address.ts'
 import type { FlatHeaders } from '../http/headers.ts'
 import { Problem } from '../problem/problem.ts'
-import type { Caller, RateDecision, RateLimiter, RateLimits } from './admission.ts'
-import type { Standing } from './counting.ts'
+import type { Caller, RateDecision, RateLimiter, RateLimits, Standing } from './admission.ts'
 
 const UNLIMITED: RateDecision = { caller: undefined, headers: [] }
 
@@ -50,26 +49,24 @@ interface RateLimiterOptions extends RateLimits {
 export function createRateLimiter(options: RateLimiterOptions): RateLimiter | undefined {
   const { keys, anonymous, counting, clientKeyOf, rejected } = options
   if (keys === undefined && anonymous === undefined) return undefined
-  return {
-    count: (request, then) => {
-      if (isFree(request)) return then(UNLIMITED)
-      const key = keys === undefined ? undefined : toKey(request)
-      const holder = key === undefined ? undefined : keys?.find(key)
-      // A request with a wrong key counts for its address: otherwise a wrong key would bypass the limit.
-      const rejection = key !== undefined && holder === undefined ? { rejection: invalidKey() } : {}
-      const allowance = holder?.allowance ?? anonymous
-      if (allowance === undefined) return then({ ...UNLIMITED, ...rejection })
-      const policy = holder === undefined ? 'address' : 'key'
-      const who = `${policy}:${holder?.id ?? clientKeyOf(request)}`
-      const count = (decide: typeof then) =>
-        counting.count(who, allowance, (standing, error) => {
-          const caller: Caller = { holder, allowance, standing, charge: () => new Promise(count) }
-          const headers = error === undefined ? toHeaders(policy, allowance, standing) : []
-          if (standing.isWithin) return decide({ caller, headers, ...rejection })
-          rejected()
-          decide({ caller, headers, rejection: error ?? toRejection(allowance, standing) })
-        })
-      count(then)
-    },
+  return (request, then) => {
+    if (isFree(request)) return then(UNLIMITED)
+    const key = keys === undefined ? undefined : toKey(request)
+    const holder = key === undefined ? undefined : keys?.find(key)
+    // A request with a wrong key counts for its address: otherwise a wrong key would bypass the limit.
+    const rejection = key !== undefined && holder === undefined ? { rejection: invalidKey() } : {}
+    const allowance = holder?.allowance ?? anonymous
+    if (allowance === undefined) return then({ ...UNLIMITED, ...rejection })
+    const policy = holder === undefined ? 'address' : 'key'
+    const who = `${policy}:${holder?.id ?? clientKeyOf(request)}`
+    const count = (decide: typeof then) =>
+      counting.count(who, allowance, (standing, error) => {
+        const caller: Caller = { holder, allowance, standing, charge: () => new Promise(count) }
+        const headers = error === undefined ? toHeaders(policy, allowance, standing) : []
+        if (standing.isWithin) return decide({ caller, headers, ...rejection })
+        rejected()
+        decide({ caller, headers, rejection: error ?? toRejection(allowance, standing) })
+      })
+    count(then)
   }
 }

@@ -22,7 +22,7 @@ export interface Page {
 /** Everything is loaded from this host, without inline scripts or styles. */
 export const toPolicy = (base: 'none' | 'self', ancestors: "'none'" | '*' = "'none'") =>
   [
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self';",
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; connect-src 'self';",
     `base-uri '${base}'; form-action 'self'; frame-ancestors ${ancestors}`,
   ].join(' ')
 

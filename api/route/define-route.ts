@@ -172,7 +172,10 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   readonly headers?: Readonly<Record<string, string>>
   /** Makes the answer; every route has it or `connect`. */
   handle?(call: Call<z.output<z.ZodObject<Shape>>, E, R>): Promise<Answer>
-  /** The same answer, if it can be assembled from the caches without a statement. Such requests need not wait. */
+  /**
+   * The same answer, if it can be assembled from the caches without a statement. It is a step of its own because `handle`
+   * runs in a slot of the queue, where the request would wait for the database, and its result may be shared.
+   */
   peek?(
     call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'signal'>,
   ): Answer | undefined | Promise<Answer | undefined>

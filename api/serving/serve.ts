@@ -144,7 +144,11 @@ export function createServing(
     // After `close` the body has been sent or its client has disconnected, so the buffer is no longer in use.
     if (isTransient === true && Buffer.isBuffer(body))
       context.response.once('close', () => chunks.buffers.release(body))
-    const onSend = from === 'cache' ? undefined : (bytes: Buffer) => admission.unreadBytes.add(context.response, bytes)
+    // Other clients of the same answer share its bytes.
+    const onSend =
+      from === 'made'
+        ? (bytes: Buffer) => void admission.unreadBytes.add(context.response, client, bytes.length)
+        : undefined
     // Answers of volatile routes are never cached.
     if (context.extra.length === 0 && !route.volatile) {
       const encoding = chooseEncoding(headers['accept-encoding'])

@@ -140,10 +140,11 @@ export function createStreaming({ spools, files, admission }: StreamingOptions):
   ) => {
     const over = new AbortController()
     let releaseSlot: Release = () => {}
+    let releaseStatement: Release = () => {}
     let rest: AsyncGenerator<Buffer> | undefined
     const ended = () => {
       releaseSlot()
-      statements.remove(response)
+      releaseStatement()
     }
     // `disconnected` is aborted however the response ends. The first event decides whether the answer or the client failed.
     let failure: unknown
@@ -153,7 +154,7 @@ export function createStreaming({ spools, files, admission }: StreamingOptions):
         return await sendAssembled(answer.assembled, encoding, response)
       }
       releaseSlot = await downloads.enter(client, disconnected).turn
-      statements.add(response, client)
+      releaseStatement = statements.add(response, client)
       const opened = await openFramed(answer, AbortSignal.any([disconnected, over.signal]))
       rest = spools.through(opened, { blocked: releaseSlot, ended })
       const framed = toWrites(join(await readAhead(rest), rest), disconnected, (error) => {
@@ -190,7 +191,7 @@ export function createStreaming({ spools, files, admission }: StreamingOptions):
     // Clients that read remote Parquet and Arrow files send HEAD for the length. HEAD for other formats needs no
     // statement.
     if (request.method === 'HEAD' && !usesFile) return void response.writeHead(200, toHeaders()).end()
-    longAnswers.add(response, client)
+    const release = longAnswers.add(response, client)
     try {
       const file =
         usesFile && 'open' in answer
@@ -203,7 +204,7 @@ export function createStreaming({ spools, files, admission }: StreamingOptions):
       if (request.method === 'HEAD') return void response.writeHead(200, toHeaders()).end()
       await deliver(context, { client, answer, disconnected }, { encoding, toHeaders })
     } finally {
-      longAnswers.remove(response)
+      release()
     }
   }
 }

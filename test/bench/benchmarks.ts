@@ -5,9 +5,11 @@ import type { Benchmark } from './define-benchmark.ts'
 import { delegates } from './delegates.ts'
 import { dexData } from './dex-data.ts'
 import { durability } from './durability.ts'
+import { history } from './history.ts'
 import { overload } from './overload.ts'
 import { page } from './page.ts'
 import { plain } from './plain.ts'
+import { publication } from './publication.ts'
 import { replay } from './replay.ts'
 import { scale } from './scale.ts'
 import { sentiment } from './sentiment.ts'
@@ -21,9 +23,11 @@ export const benchmarks = [
   server,
   serving,
   clients,
+  history,
   overload,
   plain,
   storage,
+  publication,
   durability,
   scale,
   backfill,

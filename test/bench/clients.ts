@@ -1,13 +1,12 @@
 import { gzipSync } from 'node:zlib'
-import autocannon from 'autocannon'
 import { DAY_MS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
-import { toNoiseKey, unit } from '../upstream/noise.ts'
 import { type ApiProcess, withApi } from './api-process.ts'
-import { type Day, toDayPath } from './days.ts'
+import { createDayDraws, type StoredDays, toDayPath } from './days.ts'
 import { atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define-benchmark.ts'
 import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
-import { compare, type Side } from './measure.ts'
+import { cpu, send } from './load.ts'
+import { compare } from './measure.ts'
 import { readCpuSeconds } from './processes.ts'
 
 const STEP = 300_000
@@ -15,7 +14,7 @@ const CONNECTIONS = 16
 const ROUNDS = 5
 const TOKENS = 40
 const YEAR_POINTS = 105_120
-const KEY = toNoiseKey(1, 'clients')
+const GZIP = { 'Accept-Encoding': 'gzip' }
 
 interface Sizes {
   readonly days: number
@@ -27,14 +26,12 @@ const SMALL: Sizes = { days: 5, requests: 100 }
 /** Half of the API's cache is for series. */
 const toCacheMb = (seriesBytes: number) => Math.max(1, Math.round((2 * seriesBytes) / 2 ** 20))
 
-interface Stored {
+interface Stored extends StoredDays {
   readonly database: BenchDatabase
   readonly enginePid: number
-  readonly tokens: readonly Token[]
   /** The token with a year of points. */
   readonly long: Token
-  readonly until: number
-  readonly sizes: Sizes
+  readonly requests: number
 }
 
 export const clients: Benchmark = {
@@ -52,7 +49,7 @@ async function measure(database: BenchDatabase, enginePid: number, { quick, say 
     ...Token[],
   ]
   const until = Math.floor(Date.now() / DAY_MS) * DAY_MS
-  const stored = { database, enginePid, tokens, long, until, sizes }
+  const stored = { database, enginePid, tokens, long, until, ...sizes }
   say('storing prices')
   await storePrices(stored, tokens, sizes.days * 288)
   await storePrices(stored, [long], quick ? 10_000 : YEAR_POINTS)
@@ -112,64 +109,40 @@ async function readSeriesBytes({ opsPort }: ApiProcess): Promise<number> {
   return Number(bytes)
 }
 
-async function send(api: ApiProcess, amount: number, toNext: () => string, encoding: string): Promise<number> {
-  const requests = [{ setupRequest: (request: autocannon.Request) => ({ ...request, path: toNext() }) }]
-  const headers = { 'Accept-Encoding': encoding }
-  const result = await autocannon({ url: api.url, connections: CONNECTIONS, amount, requests, headers })
-  if (result.non2xx + result.errors > 0) throw new Error(`${result.non2xx + result.errors} requests failed`)
-  return result.duration
-}
-
-async function readAll(api: ApiProcess, { tokens, until, sizes }: Stored): Promise<void> {
+async function readAll({ url }: ApiProcess, { tokens, until, days }: Stored): Promise<void> {
   let next = 0
   const toNext = () => {
-    const index = next++ % (tokens.length * sizes.days)
+    const index = next++ % (tokens.length * days)
     const token = tokens[index % tokens.length] as Token
     return toDayPath({ token, from: until - (1 + Math.floor(index / tokens.length)) * DAY_MS })
   }
-  await send(api, tokens.length * sizes.days, toNext, 'gzip')
+  await send({ url, toNext, connections: CONNECTIONS, headers: GZIP }, tokens.length * days)
 }
-
-let draws = 0
-const draw = (below: number) => Math.floor(unit(KEY, draws++) * below)
-
-/** A day of a random token that begins at a multiple of `step` buckets. */
-function toRandomDay({ tokens, until, sizes }: Stored, step: number): Day {
-  const from = until - sizes.days * DAY_MS + draw(((sizes.days - 1) * 288) / step + 1) * step * STEP
-  return { token: tokens[draw(tokens.length)] as Token, from }
-}
-
-/** Microseconds of the API's processor time for a request. */
-const cpu = (name: string, api: ApiProcess, amount: number, toNext: () => string, encoding = 'gzip'): Side => ({
-  name,
-  measure: async () => {
-    const before = readCpuSeconds(api.pid)
-    await send(api, amount, toNext, encoding)
-    return ((readCpuSeconds(api.pid) - before) / amount) * 1e6
-  },
-})
 
 const WHOLE_PATH =
   'a new request passes Express, the parameters and the headers, which a cached answer skips; the assembly of a day takes 50 to 300 us of it'
 
 async function measureCached(api: ApiProcess, stored: Stored, say: BenchContext['say']): Promise<BenchRow[]> {
-  const { requests } = stored.sizes
-  const cached = toDayPath(toRandomDay(stored, 288))
+  const { requests } = stored
+  const draw = createDayDraws(stored)
+  const cached = toDayPath(draw({ step: 288 }))
   // Each request has its own limit above the number of points, so that no answer comes from the response cache.
   let limit = 300
   const fresh = (path: string) => `${path}&limit=${limit++}`
-  const aligned = () => fresh(toDayPath(toRandomDay(stored, 288)))
-  const unaligned = () => fresh(toDayPath(toRandomDay(stored, 1)))
+  const aligned = () => fresh(toDayPath(draw({ step: 288 })))
+  const unaligned = () => fresh(toDayPath(draw()))
   const sides: readonly [what: string, next: () => string, encoding: string, most: number][] = [
     ['a day that is a chunk, in gzip', aligned, 'gzip', 2],
     ['a day at any time, in gzip', unaligned, 'gzip', 7],
     ['a day at any time, without compression', unaligned, 'identity', 7],
   ]
   const rows: BenchRow[] = []
-  for (const [what, next, encoding, most] of sides) {
+  const readCpu = () => readCpuSeconds(api.pid)
+  for (const [what, toNext, encoding, most] of sides) {
     say(what)
-    const a = cpu('API, from cached chunks', api, requests, next, encoding)
-    const b = cpu('API, cached answer of the same size', api, 5 * requests, () => cached, encoding)
+    const of = { url: api.url, connections: CONNECTIONS, headers: { 'Accept-Encoding': encoding } }
+    const a = cpu('API, from cached chunks', readCpu, { ...of, toNext }, requests)
+    const b = cpu('API, cached answer of the same size', readCpu, { ...of, toNext: () => cached }, 5 * requests)
     rows.push(await compare({ what, unit: 'us CPU', a, b, rounds: ROUNDS, target: atMost(most), reason: WHOLE_PATH }))
   }
   return rows
@@ -188,31 +161,24 @@ async function measureYear(api: ApiProcess, { long, until }: Stored): Promise<Be
       return user + system
     },
   }
-  const a = cpu('API, from cached chunks', api, CONNECTIONS, () => path)
+  const of = { url: api.url, toNext: () => path, connections: CONNECTIONS, headers: GZIP }
+  const a = cpu('API, from cached chunks', () => readCpuSeconds(api.pid), of, CONNECTIONS)
   return compare({ what: 'a year, in gzip', unit: 'us CPU', a, b: compress, rounds: ROUNDS, target: atMost(0.2) })
 }
 
 /** Random days, the tokens by a Zipf distribution, while the API has memory for a part of them. */
 async function measureWorkingSet(stored: Stored, share: number, cacheMb: number): Promise<string[]> {
-  const { database, enginePid, tokens, sizes } = stored
-  const weights = tokens.map((_, index) => 1 / (index + 1))
-  const total = weights.reduce((sum, weight) => sum + weight)
-  const drawToken = () => {
-    let left = unit(KEY, draws++) * total
-    for (const [index, token] of tokens.entries()) {
-      left -= weights[index] as number
-      if (left < 0) return token
-    }
-    return tokens[0] as Token
-  }
-  const next = () => toDayPath({ ...toRandomDay(stored, 1), token: drawToken() })
+  const { database, enginePid, requests } = stored
+  const draw = createDayDraws(stored)
+  const toNext = () => toDayPath(draw({ zipf: true }))
   return withApi(database, { API_CACHE_MB: String(cacheMb) }, async (api) => {
     await readAll(api, stored)
-    await send(api, sizes.requests, next, 'gzip')
+    const of = { url: api.url, toNext, connections: CONNECTIONS, headers: GZIP }
+    await send(of, requests)
     const before = [api.pid, enginePid].map(readCpuSeconds)
-    const seconds = await send(api, 2 * sizes.requests, next, 'gzip')
+    const seconds = await send(of, 2 * requests)
     const [own, engine] = [api.pid, enginePid].map((pid, index) => readCpuSeconds(pid) - (before[index] as number))
-    const toMs = (value = 0) => ((value / (2 * sizes.requests)) * 1000).toFixed(2)
-    return [`${share}x`, ((2 * sizes.requests) / seconds).toFixed(0), toMs(own), toMs(engine)]
+    const toMs = (value = 0) => ((value / (2 * requests)) * 1000).toFixed(2)
+    return [`${share}x`, ((2 * requests) / seconds).toFixed(0), toMs(own), toMs(engine)]
   })
 }

@@ -1,5 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import compression from 'compression'
 import express from 'express'
 import pg from 'pg'
 import { z } from 'zod'
@@ -8,8 +9,8 @@ import { DUCKDB_POINTS, openDuckdb } from './duckdb-file.ts'
 import { POSTGRES_POINTS } from './postgres-server.ts'
 
 /**
- * A conventional service for days of prices: Express over a database with the right index that writes the JSON, as a
- * separate process. The argument is the location of the prices.
+ * A conventional service for days of prices: Express with compression, over a database with the right index that writes
+ * the JSON, as a separate process. The argument is the location of the prices.
  */
 const place = z
   .union([z.object({ postgres: z.record(z.string(), z.unknown()) }), z.object({ duckdb: z.string() })])
@@ -48,6 +49,7 @@ const tokens = new Map(loadRegistry().tokens.map((token) => [token.id, token]))
 const query = z.object({ id: z.string(), start: z.iso.datetime(), end: z.iso.datetime() })
 
 const app = express()
+app.use(compression())
 app.get('/data/tokens/historic-financial', async (request, response) => {
   const { id, start, end } = query.parse(request.query)
   const token = tokens.get(id)

@@ -117,7 +117,7 @@ async function compareBoth(
 }
 
 /** @throws Error if the two responses differ. */
-async function requireSame(url: string, second: string, day: Day): Promise<void> {
+export async function requireSame(url: string, second: string, day: Day): Promise<void> {
   const path = toDayPath(day)
   const [one, two] = await Promise.all([url, second].map(async (base) => (await fetch(base + path)).json()))
   if (!isDeepStrictEqual(one, two)) throw new Error(`${path}: the two answers differ`)
@@ -129,14 +129,8 @@ async function withPlain(
   { say }: BenchContext,
   work: (service: Plain) => Promise<void>,
 ): Promise<void> {
-  const serve = async (name: string, place: object, targets?: Plain['targets']) => {
-    const child = startChild(name, join(import.meta.dirname, 'plain-service.ts'), {}, [JSON.stringify(place)])
-    try {
-      await work({ name, url: String((await untilReady(child)).url), targets })
-    } finally {
-      await child.stop()
-    }
-  }
+  const serve = (name: string, place: object, targets?: Plain['targets']) =>
+    withPlainService(name, place, ({ url }) => work({ name, url, targets }))
   const postgres = await startPostgres(database, say)
   if (postgres !== undefined) {
     const address = { postgres: toAddress(postgres) }
@@ -144,4 +138,18 @@ async function withPlain(
   }
   const duckdb = await createDuckdbFile(database, say)
   if (duckdb !== undefined) await serve('DuckDB', { duckdb: duckdb.file }).finally(() => duckdb.remove())
+}
+
+/** Runs `work` with a conventional service over the database at a place. */
+export async function withPlainService<T>(
+  name: string,
+  place: object,
+  work: (service: { readonly url: string; readonly pid: number }) => Promise<T>,
+): Promise<T> {
+  const child = startChild(name, join(import.meta.dirname, 'plain-service.ts'), {}, [JSON.stringify(place)])
+  try {
+    return await work({ url: String((await untilReady(child)).url), pid: Number(child.process.pid) })
+  } finally {
+    await child.stop()
+  }
 }

@@ -27,6 +27,7 @@ export interface PostgresServer {
   /** Its data and its socket. */
   readonly dir: string
   readonly port: number
+  readonly pid: number
   stop(): Promise<void>
 }
 
@@ -88,6 +89,7 @@ async function start(bin: string): Promise<PostgresServer> {
     listen_addresses: '',
     unix_socket_directories: dir,
     shared_buffers: '1GB',
+    maintenance_work_mem: '1GB',
     max_wal_size: '4GB',
     jit: 'off',
   }
@@ -102,6 +104,7 @@ async function start(bin: string): Promise<PostgresServer> {
   return {
     dir,
     port,
+    pid: Number(child.pid),
     stop: async () => {
       child.kill('SIGINT')
       await exited
@@ -135,6 +138,8 @@ async function copy({ db }: BenchDatabase, psql: string, { dir, port }: Postgres
     name: 'copy',
     sql: `SELECT ${COLUMNS} FROM token_prices FINAL`,
     format: 'TabSeparated',
+    isLong: true,
+    settings: { max_execution_time: 0 },
   })
   await pipeline(rows, child.stdin)
   const code = await exited

@@ -30,3 +30,9 @@ export function readCpuSeconds(pid: number): number {
   const fields = (readProc(pid, 'stat') ?? '').split(') ').at(-1)?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) / TICKS_A_SECOND
 }
+
+/** Processor time of a process and of its running children, such as the connections of PostgreSQL. */
+export function readTreeCpuSeconds(pid: number): number {
+  const children = (readProc(pid, `task/${pid}/children`) ?? '').split(' ').filter((text) => text !== '')
+  return children.reduce((sum, child) => sum + readTreeCpuSeconds(Number(child)), readCpuSeconds(pid))
+}

@@ -1,3 +1,5 @@
+import { z } from 'zod'
+import type { Database } from '../../shared/store/clickhouse.ts'
 import type { OwnClickHouse } from '../support/own-clickhouse.ts'
 import type { BenchContext } from './define-benchmark.ts'
 import { type BenchDatabase, withDatabase } from './engine.ts'
@@ -8,8 +10,8 @@ const DAY_POINTS = 288
 const YEAR_POINTS = 365 * DAY_POINTS
 /** Limit on the points of a token: two years and four months. A larger table has more tokens, as in reality. */
 const MOST_POINTS = 250_000
-/** Tokens per statement: enough rows for large parts, few enough to report progress. */
-const TOKENS_PER_BATCH = 20
+/** Rows per statement: enough for large parts, few enough to report progress. */
+const ROWS_PER_STATEMENT = 5_000_000
 
 export interface Range {
   readonly start: number
@@ -86,18 +88,32 @@ function toKeys(table: Table): number[] {
 }
 
 async function fill(table: Table, { say }: BenchContext): Promise<void> {
-  const { db } = table.database
-  const keys = toKeys(table)
+  const prices = { keys: toKeys(table), start: START, points: table.history }
+  await storePrices(table.database.db, prices, (line) => say(`${table.name}: ${line}`))
+}
+
+/** Stores and merges `points` generated 5-minute prices of each token, the first at `start`. */
+export async function storePrices(
+  db: Database,
+  { keys, start, points }: { readonly keys: readonly number[]; readonly start: number; readonly points: number },
+  say: (line: string) => void,
+): Promise<void> {
   const startedAt = performance.now()
-  for (let at = 0; at < keys.length; at += TOKENS_PER_BATCH) {
-    const params = { tokens: keys.slice(at, at + TOKENS_PER_BATCH), points: table.history, start: START, step: STEP }
+  const tokensPerStatement = Math.max(1, Math.floor(ROWS_PER_STATEMENT / points))
+  for (let at = 0; at < keys.length; at += tokensPerStatement) {
+    const params = { tokens: keys.slice(at, at + tokensPerStatement), points, start, step: STEP }
     await db.command({ name: 'fill', sql: FILL, params, settings: { max_insert_block_size: 1_000_000 } })
-    if (at % (5 * TOKENS_PER_BATCH) === 0) say(`${table.name}: storing, ${at} of ${keys.length} tokens are`)
+    say(`prices of ${Math.min(keys.length, at + tokensPerStatement)} of ${keys.length} tokens are stored`)
   }
   const stored = performance.now()
-  for (const tier of ['', '_30m', '_1h', '_4h', '_1d', '_7d']) {
-    await db.command({ name: 'merge', sql: `OPTIMIZE TABLE token_prices${tier} FINAL` })
+  const partitions = await db.rows({
+    name: 'partitions',
+    sql: "SELECT DISTINCT table, partition_id FROM system.parts WHERE database = currentDatabase() AND active AND startsWith(table, 'token_price')",
+    schema: z.object({ table: z.string(), partition_id: z.string() }),
+  })
+  for (const { table, partition_id: id } of partitions) {
+    await db.command({ name: 'merge', sql: `OPTIMIZE TABLE ${table} PARTITION ID '${id}' FINAL` })
   }
   const seconds = (ms: number) => `${(ms / 1000).toFixed(0)} s`
-  say(`${table.name}: stored in ${seconds(stored - startedAt)}, merged in ${seconds(performance.now() - stored)}`)
+  say(`stored in ${seconds(stored - startedAt)}, merged in ${seconds(performance.now() - stored)}`)
 }

@@ -74,7 +74,7 @@ describe('a rule about a level', () => {
             rule: 'uni-above-10',
             firedAt: new Date(stage.clock.now).toISOString(),
             title: `${uni.name}: Price above $10`,
-            text: `Price is $11 at ${new Date(stage.clock.now - 1_000).toISOString()}. The level is $10.`,
+            text: `Price is $11 at ${new Date(stage.clock.now - 1_000).toISOString().slice(0, 16).replace('T', ' ')} UTC. The level is $10.`,
             entity: { type: 'token', id: uni.id, name: uni.name },
             values: {
               observedAt: new Date(stage.clock.now - 1_000).toISOString(),

@@ -42,6 +42,7 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     [`/daos/${UNISWAP}`, 'Uniswap', 'Summary', 'Treasury over time', 'Newest proposals'],
     [`/daos/${UNISWAP}?tab=treasury`, 'Uniswap', 'Holdings', 'Change by asset, 30 days'],
     [`/daos/${UNISWAP}?tab=governance`, 'Uniswap', 'Newest proposals', 'Top voters'],
+    [`/daos/${UNISWAP}?tab=report`, 'Uniswap', 'Price', 'Change by asset, 30 days', 'Top voters'],
     ['/governance', 'Governance', 'Active votes', 'Recent results', 'Governance by DAO'],
     ['/treasuries', 'Treasuries', 'Treasuries by kind of asset'],
     ['/index', 'Index', 'Composition'],
@@ -180,6 +181,8 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     expect(shown).toEqual(records.map(({ votes }) => String(votes)))
     expect(await isWide(page)).toBe(false)
     expect(await findBarriers(page)).toEqual([])
+    // The bar of a phone has four pages, and a button for the others.
+    await page.getByRole('button', { name: 'More', exact: true }).click()
     await page.getByRole('link', { name: 'Compare' }).click()
     await page.keyboard.press('Control+k')
     await page.keyboard.type(address.toUpperCase().replace('0X', '0x'))
@@ -187,6 +190,27 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     await daos.getByRole('link', { name: 'Uniswap' }).waitFor()
     await page.reload()
     await daos.getByRole('link', { name: 'Uniswap' }).waitFor()
+    expect(wrong).toEqual([])
+    await close()
+  })
+
+  it('prints the report of a DAO on two pages, with links, and the source on each page', async () => {
+    const { page, wrong, close } = await open(`/daos/${UNISWAP}?tab=report`, { scheme: 'dark' })
+    for (const name of ['Price', 'Treasury over time', 'Newest proposals', 'Top voters'])
+      await page.getByRole('region', { name, exact: true }).waitFor()
+    await settled(page)
+    await page.locator('.chart:not([data-drawn])').first().waitFor({ state: 'detached' })
+    const pdf = (await page.pdf({ format: 'A4', preferCSSPageSize: true, printBackground: true })).toString('latin1')
+    expect(pdf.match(/\/Type\s*\/Page\b/g)).toHaveLength(2)
+    expect(pdf.match(/\/URI \(/g)?.length).toBeGreaterThan(10)
+    // The margins have the address of the DAO, and the printed content is as wide as the sheet.
+    const margins = await page.evaluate<string>(
+      `[...document.adoptedStyleSheets].flatMap(({ cssRules }) => [...cssRules]).map(({ cssText }) => cssText).join()`,
+    )
+    expect(margins).toContain(`${demo.url}/daos/${UNISWAP}`)
+    await page.emulateMedia({ media: 'print' })
+    await page.setViewportSize({ width: 703, height: 1010 })
+    expect(await isWide(page)).toBe(false)
     expect(wrong).toEqual([])
     await close()
   })

@@ -9,7 +9,7 @@ describe('toMark', () => {
     const svg = toMark(ID, 'Uniswap', 'UN')
     expect(svg).toMatch(/^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg" [^>]*aria-label="Uniswap">/)
     expect(svg).toContain('>UN</text>')
-    expect(svg).not.toMatch(/<script|href|font-family/)
+    expect(svg).not.toMatch(/<script|href|@font-face/)
     const colourOf = (text: string) => /<circle [^>]*fill="(#[0-9a-f]{6})"/.exec(text)?.[1]
     expect(colourOf(toMark(ID, 'Other', 'OT'))).toBe(colourOf(svg))
     const { daos } = loadRegistry()

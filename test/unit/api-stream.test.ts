@@ -10,7 +10,7 @@ import { createStreaming, type SendStream } from '../../api/serving/stream.ts'
 
 const CHUNK = Buffer.alloc(64 * 1024, ' ')
 const meters = { waiting: () => {}, waited: () => {}, rejected: () => {} }
-const unlimited: ResponseLimit = { add: () => {}, remove: () => {} }
+const unlimited: ResponseLimit = { add: () => () => {} }
 
 /** More bytes than are read before the headers are sent. */
 const answer = {
@@ -52,8 +52,10 @@ function startClient(sendStream: SendStream, client: string) {
 it('createStreaming counts a long response until it ends, and its statement until ClickHouse has written it', async () => {
   const open = { longAnswers: new Set<unknown>(), statements: new Set<unknown>() }
   const toLimit = (responses: Set<unknown>): ResponseLimit => ({
-    add: (response) => void responses.add(response),
-    remove: (response) => void responses.delete(response),
+    add: (response) => {
+      responses.add(response)
+      return () => void responses.delete(response)
+    },
   })
   const [longAnswers, statements] = [toLimit(open.longAnswers), toLimit(open.statements)]
   const { sent, disconnected, started } = startClient(toStreaming(onDisk, { longAnswers, statements }), 'a')
@@ -69,7 +71,6 @@ it('createStreaming sends nothing to a client over its limit of long responses',
     add: () => {
       throw new Problem('rate_limited', 'full')
     },
-    remove: () => {},
   }
   const { sent } = startClient(toStreaming(onDisk, { longAnswers: full }), 'a')
   await expect(sent).rejects.toMatchObject({ code: 'rate_limited' })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { describeChoice, toDistinct, toFullNumber, toMark, toText } from '../../web/format.ts'
+import { describeChoice, toAgo, toDay, toDistinct, toFullNumber, toMark, toText, toUntil } from '../../web/format.ts'
 import { compareAssets, sumByAsset } from '../../web/pages/treasury-assets.ts'
 import { type Drawing, describeDrawing, describePoint, eventsIn, describe as inWords } from '../../web/parts/drawing.ts'
 
@@ -91,8 +91,27 @@ describe('number formats', () => {
       '0.00 pp',
       '+<0.01 pp',
     ])
-    expect([1500, -2e6, 0].map((value) => toText(value, 'usdChange'))).toEqual(['+$1,500.00', '-$2.00M', '$0.00'])
+    expect([1500, -2e6, 0].map((value) => toText(value, 'usdChange'))).toEqual(['+$1,500.00', '-$2.00M', '$0'])
     expect(toFullNumber(1.5, 'points')).toBe('1.5 percentage points')
+  })
+
+  it('toText() aligns large numbers and omits cents of ten thousand dollars', () => {
+    expect([9_999.5, 10_000.4, 2e6, 7e9].map((value) => toText(value, 'usd'))).toEqual([
+      '$9,999.50',
+      '$10,000',
+      '$2.00M',
+      '$7.00B',
+    ])
+    expect([1e9, 25_000].map((value) => toText(value, 'amount'))).toEqual(['1.00B', '25.00K'])
+  })
+
+  it('toUntil() and toAgo() write distances in their largest unit', () => {
+    const now = Date.UTC(2024, 2, 10)
+    const at = (seconds: number) => new Date(now + seconds * 1000)
+    expect([7_200, 86_400 * 3, 59].map((seconds) => toUntil(at(seconds), now))).toEqual(['in 2h', 'in 3d', 'in 59s'])
+    // A provider's clock may be ahead.
+    expect([-120, 5].map((seconds) => toAgo(at(seconds), now))).toEqual(['2m ago', '0s ago'])
+    expect(toDay(at(0))).toBe('10 Mar 2024')
   })
 
   it('toDistinct() does not round a small value to zero', () => {

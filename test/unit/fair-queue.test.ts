@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { QueueLimits, Release } from '../../api/admission/admission.ts'
-import { createFairQueue } from '../../api/admission/fair-queue.ts'
+import type { Release } from '../../api/admission/admission.ts'
+import { createFairQueue, type QueueLimits } from '../../api/admission/fair-queue.ts'
 
 /** Signal of a client that never disconnects. */
 const { signal: connected } = new AbortController()

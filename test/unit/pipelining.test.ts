@@ -4,7 +4,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
-import { createPipelining } from '../../api/admission/pipelining.ts'
+import { createPipelining } from '../../api/http/pipelining.ts'
 
 const get = (path: string | number) => `GET /${path} HTTP/1.1\r\nHost: a\r\n\r\n`
 let server: Server

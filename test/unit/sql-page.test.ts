@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { toCell, toCsv, toLine } from '../../web/sql/result.ts'
 import {
   findNamed,
-  findScanned,
+  findScans,
   type PublishedDataset,
   QUESTIONS,
   toDefinition,
@@ -94,11 +94,37 @@ describe('findNamed', () => {
   })
 })
 
-describe('findScanned', () => {
-  it('finds the tables of files in a plan', () => {
-    expect([...findScanned('[{"extra_info":{"Table":"published_1"}},{"Table":"published_12"},{"Table":"t"}]')]).toEqual(
-      ['published_1', 'published_12'],
+describe('findScans', () => {
+  const columns = ['id', 'time', 'price', 'volume'].map((name) => ({ name, type: 'VARCHAR' }))
+  const tables = new Map(['published_1', 'published_12'].map((name) => [name, { columns }]))
+  const scan = (facts: object, name = 'SEQ_SCAN ') => ({ name, children: [], extra_info: facts })
+  const find = (...scans: object[]) =>
+    Object.fromEntries(
+      [...findScans(JSON.stringify([{ name: 'UNION', children: scans, extra_info: {} }]), tables)].map(
+        ([table, needed]) => [table, [...needed]],
+      ),
     )
+
+  it('finds the tables of files in a plan, with the columns of results and filters', () => {
+    expect(
+      find(
+        scan({ Table: 'memory.files.published_1', Projections: 'price', Filters: ["id='x'", 'time>=1'] }),
+        scan({ Table: 'published_12', Projections: ['time', 'price'] }),
+        scan({ Table: 'numbers', Projections: 'n' }),
+      ),
+    ).toEqual({ published_1: ['id', 'time', 'price'], published_12: ['time', 'price'] })
+  })
+
+  it('joins the columns of all scans of a table', () => {
+    const one = { Table: 'published_1', Projections: 'price' }
+    expect(find(scan(one), scan({ ...one, Projections: 'volume' }))).toEqual({ published_1: ['price', 'volume'] })
+  })
+
+  it('finds all columns for a scan without known columns', () => {
+    const all = { published_1: ['id', 'time', 'price', 'volume'] }
+    expect(find(scan({ Table: 'published_1' }))).toEqual(all)
+    expect(find(scan({ Table: 'published_1', Projections: '' }))).toEqual(all)
+    expect(find(scan({ Table: 'published_1', Projections: 'price' }, 'INDEX_SCAN'))).toEqual(all)
   })
 })
 

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, it, test } from 'vitest'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createSimulatedWorld } from '../upstream/simulated.ts'
 import { DAY, FIVE_MINUTES, HOUR, percentChange } from '../upstream/world.ts'
@@ -133,3 +133,71 @@ function correlation(seriesA: readonly number[], seriesB: readonly number[]): nu
     seriesA.reduce((sum, x, at) => sum + toTerm(x - a, (seriesB[at] ?? 0) - b), 0)
   return sumOf((x, y) => x * y) / Math.sqrt(sumOf((x) => x * x) * sumOf((_, y) => y * y))
 }
+
+describe('simulated governance', () => {
+  const spaceOf = (slug: string, of = world) => {
+    const space = of.space(registry.daoBySlug.get(slug)?.snapshotSpace ?? '', NOW)
+    if (space === null) throw new Error(`${slug} has no space`)
+    return space
+  }
+
+  it('has the same proposals and votes in another world of the same seed', () => {
+    expect(spaceOf('hop', createSimulatedWorld(registry, 1))).toEqual(spaceOf('hop'))
+    const other = spaceOf('hop', createSimulatedWorld(registry, 2))
+    expect(other.votes.map(({ voter }) => voter)).not.toEqual(spaceOf('hop').votes.map(({ voter }) => voter))
+  })
+
+  it('has distinct titles, choices of all voting types, and one vote of a voter on a proposal', () => {
+    const { proposals, votes } = spaceOf('uniswap')
+    const titles = new Set(proposals.map(({ title }) => title))
+    expect(titles.size / proposals.length).toBeGreaterThan(0.7)
+    const types = ['approval', 'basic', 'quadratic', 'ranked-choice', 'single-choice', 'weighted']
+    expect([...new Set(proposals.map(({ type }) => type))].sort()).toEqual(types)
+    const cast = votes.map(({ proposal, voter }) => `${proposal} ${voter.toLowerCase()}`)
+    expect(new Set(cast).size).toBe(cast.length)
+    expect(new Set(votes.map(({ id }) => id)).size).toBe(votes.length)
+  })
+
+  it('has hundreds of votes on proposals of large DAOs, with a power law of voting power', () => {
+    const { proposals, votes } = spaceOf('uniswap')
+    expect(Math.max(...proposals.map((one) => one.votes))).toBeGreaterThan(500)
+    const most = proposals.reduce((a, b) => (a.votes > b.votes ? a : b))
+    const powers = votes.filter(({ proposal }) => proposal === most.id).map(({ power }) => power)
+    const total = powers.reduce((sum, power) => sum + power, 0)
+    const strongest = powers.sort((a, b) => b - a).slice(0, 10)
+    expect(strongest.reduce((sum, power) => sum + power, 0) / total).toBeGreaterThan(0.4)
+  })
+
+  it('has voters that vote in several DAOs', () => {
+    const votersOf = (slug: string) => new Set(spaceOf(slug).votes.map(({ voter }) => voter.toLowerCase()))
+    const [uniswap, aave] = [votersOf('uniswap'), votersOf('aave')]
+    expect([...aave].filter((voter) => uniswap.has(voter)).length).toBeGreaterThan(20)
+  })
+
+  it('has power changes of delegates without a break', () => {
+    const chain = world.chain('ethereum')
+    const token = registry.daoBySlug.get('uniswap')?.votingToken?.address ?? ''
+    const logs = chain?.logs(0, chain.headAt(NOW), new Set([token])) ?? []
+    const powers = new Map<string, bigint>()
+    const changed = logs.filter(({ data }) => data.length === 2 + 128)
+    expect(changed.length).toBeGreaterThan(200)
+    for (const { topics, data } of changed) {
+      const [delegate = ''] = topics.slice(1)
+      expect(BigInt(data.slice(0, 66))).toBe(powers.get(delegate) ?? 0n)
+      powers.set(delegate, BigInt(`0x${data.slice(66)}`))
+    }
+  })
+
+  it('has treasuries whose stablecoins are spent monthly and bought back', () => {
+    const dao = registry.daoBySlug.get('uniswap')
+    const [{ chain = '', address = '' } = {}] = dao?.treasuries ?? []
+    const balances = Array.from({ length: 200 }, (_, day) => {
+      const held = world.treasury(chain, address, NOW - (200 - day) * DAY) ?? []
+      return held.find(({ symbol }) => symbol === 'USDC')?.balance ?? 0n
+    })
+    const steps = balances.slice(1).map((balance, at) => balance - (balances[at] ?? 0n))
+    expect(steps.filter((step) => step < 0n).length).toBeGreaterThan(3)
+    expect(steps.filter((step) => step > 0n).length).toBeGreaterThan(1)
+    expect(steps.filter((step) => step === 0n).length).toBeGreaterThan(180)
+  })
+})

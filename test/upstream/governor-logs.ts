@@ -1,5 +1,5 @@
 import type { AbiEvent, EncodeEventTopicsParameters } from 'viem'
-import { encodeAbiParameters, encodeEventTopics, parseAbi, parseAbiItem } from 'viem/utils'
+import { encodeAbiParameters, encodeEventTopics, parseAbi, parseAbiItem, toFunctionSelector } from 'viem/utils'
 import type { ChainLog } from './chain.ts'
 
 /** The events as declared by the contracts: Compound's Governor Alpha and Bravo, and OpenZeppelin's Governor. */
@@ -29,6 +29,29 @@ export interface NewProposal {
   readonly start: bigint
   readonly end: bigint
   readonly description: string
+  /** By default one call that sets a delay. */
+  readonly calls?: readonly ProposedCall[]
+}
+
+/** A call as Compound's governors have it: the signature, and its arguments without selector. */
+export interface ProposedCall {
+  readonly target: string
+  /** Empty if `data` begins with the selector, as in OpenZeppelin's governors. */
+  readonly signature: string
+  readonly data: Address
+}
+
+/** Encodes a call by its signature; `hasSelector` as OpenZeppelin's governors have it. */
+export function encodeCall(
+  signature: string,
+  values: readonly unknown[],
+  hasSelector: boolean,
+): Omit<ProposedCall, 'target'> {
+  const { inputs } = parseAbiItem(`function ${signature}` as 'function one(uint256)')
+  const data = encodeAbiParameters(inputs, values as never)
+  return hasSelector
+    ? { signature: '', data: `${toFunctionSelector(signature)}${data.slice(2)}` as Address }
+    : { signature, data }
 }
 
 /** Encodes any event from its declaration, with its values in the order of its members. */
@@ -56,14 +79,20 @@ export const encodeDelegation = (delegator: string, from: string, to: string) =>
 export const encodePower = (delegate: string, before: bigint, after: bigint) =>
   encodeEvent(POWER_CHANGED, [delegate, before, after])
 
-/** Contains one contract call, like a real proposal. */
-export const proposalValues = ({ id, proposer, start, end, description }: NewProposal) =>
+const DELAY_OF_2_DAYS = `0x${(172_800).toString(16).padStart(64, '0')}` as const
+const SET_DELAY: ProposedCall = {
+  target: `0x${'7'.repeat(40)}`,
+  signature: 'setDelay(uint256)',
+  data: DELAY_OF_2_DAYS,
+}
+
+/** Contains at least one contract call, like a real proposal. */
+export const proposalValues = ({ id, proposer, start, end, description, calls = [SET_DELAY] }: NewProposal) =>
   [
-    ...([id, asVoter(proposer), [`0x${'7'.repeat(40)}`], [0n], ['setDelay(uint256)'], [DELAY_OF_2_DAYS]] as const),
+    ...([id, asVoter(proposer), calls.map(({ target }) => asVoter(target)), calls.map(() => 0n)] as const),
+    ...([calls.map(({ signature }) => signature), calls.map(({ data }) => data)] as const),
     ...([start, end, description] as const),
   ] as const
-
-const DELAY_OF_2_DAYS = `0x${(172_800).toString(16).padStart(64, '0')}` as const
 
 export function encodeProposal(proposal: NewProposal): Encoded {
   return {

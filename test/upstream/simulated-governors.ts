@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
 import type { Dao, Governor, VotingToken } from '../../shared/registry/entities.ts'
 import type { Chain, ChainLog } from './chain.ts'
+import { type Electorate, inventElectorate } from './electorate.ts'
 import {
   encodeAlphaVote,
+  encodeCall,
   encodeDelegation,
   encodeOutcome,
   encodePower,
@@ -11,19 +13,40 @@ import {
   ZERO_ADDRESS,
 } from './governor-logs.ts'
 import { toNoiseKey, unit } from './noise.ts'
+import { type Proposer, writeProposal } from './proposal-texts.ts'
+import { toWorth } from './token-facts.ts'
+import type { WorldRegistry } from './world.ts'
 
 const BLOCKS_A_DAY = 7_200
 const DELAY = 2 * BLOCKS_A_DAY
 const LENGTH = 3 * BLOCKS_A_DAY
-const MOST_VOTERS = 16
+/** Voters of a governor: a part of the DAO's, the most powerful ones. */
+const VOTER_SHARE = 0.15
+const FEWEST_VOTERS = 16
+const MOST_VOTERS = 160
+/** Delegates of a voting token, and accounts that delegate to each. */
+const MOST_DELEGATES = 60
+const DELEGATORS = 4
+/** Delegations end after this many years. */
+const DELEGATION_YEARS = 8
 
 /** Encoded proposals of all worlds of a process, cached because many pages contain each of them. */
 const encodedProposals = new Map<string, ChainLog[]>()
+const encodedDelegations = new Map<string, readonly ChainLog[]>()
 
 const toHex = (text: string, digits: number) => createHash('sha256').update(text).digest('hex').slice(0, digits)
 
+/** A DAO on a chain, with its voters. */
+interface GovernedDao {
+  readonly dao: Dao
+  readonly proposer: Proposer
+  readonly electorate: Electorate
+}
+
 /** A governor and the first block of its successor. */
 interface InUse extends Governor {
+  readonly owner: GovernedDao
+  readonly key: number
   readonly until: number
 }
 
@@ -31,111 +54,175 @@ interface InUse extends Governor {
  * Adds governors to a chain: each has a proposal every few weeks, on which a part of its voters votes. Events are a
  * function of the seed, the governor and a proposal's number, so that any range can be requested.
  */
-export function withGovernors(chain: Chain, slug: string, daos: readonly Dao[], seed: number): Chain {
-  const governors = daos.flatMap((dao) => {
-    const own = dao.governors.filter((one) => one.chain === slug)
-    return own.map((one, at) => ({ ...one, until: own[at + 1]?.fromBlock ?? Number.POSITIVE_INFINITY }))
+export function withGovernors(chain: Chain, slug: string, { daos, tokens }: WorldRegistry, seed: number): Chain {
+  const symbols = new Map(tokens.map(({ id, symbol }) => [id, symbol]))
+  const toGoverned = (dao: Dao): GovernedDao => {
+    const symbol = dao.token === null ? undefined : symbols.get(dao.token)
+    const proposer = { name: dao.name, symbol: symbol ?? dao.name, worth: toWorth(symbol) }
+    return { dao, proposer, electorate: inventElectorate(seed, dao.slug, symbol) }
+  }
+  const governed = daos
+    .filter((dao) => [...dao.governors, dao.votingToken].some((one) => one?.chain === slug))
+    .map(toGoverned)
+  const governors = governed.flatMap((owner) => {
+    const own = owner.dao.governors.filter((one) => one.chain === slug)
+    return own.map((one, at): InUse => {
+      const key = toNoiseKey(seed, `governor ${one.address}`)
+      return { ...one, owner, key, until: own[at + 1]?.fromBlock ?? Number.POSITIVE_INFINITY }
+    })
   })
-  const tokens = daos.flatMap(({ votingToken }) => (votingToken?.chain === slug ? [votingToken] : []))
-  const toKey = ({ address }: { readonly address: string }) => toNoiseKey(seed, `governor ${address}`)
+  const votingTokens = governed.flatMap(({ dao: { votingToken }, electorate }) =>
+    votingToken?.chain === slug ? [{ votingToken, electorate }] : [],
+  )
+  const timeOf = (block: number) => chain.timeOf(block) ?? 0
   return {
     ...chain,
     logs: (from, to, addresses) => {
-      const matching = governors.filter(({ address }) => addresses.has(address))
-      const found = matching.flatMap((governor) => toLogs(governor, { key: toKey(governor), from, to }))
-      const changed = tokens
+      const found = governors
         .filter(({ address }) => addresses.has(address))
-        .flatMap((token) => toDelegationLogs(token, toKey({ address: governorOf(daos, token) }), seed))
-      for (const log of changed) if (log.blockNumber >= from && log.blockNumber <= to) found.push(log)
+        .flatMap((governor) => toLogs(governor, timeOf, from, to))
+      for (const { votingToken, electorate } of votingTokens) {
+        if (!addresses.has(votingToken.address)) continue
+        for (const log of toDelegationLogs(votingToken, electorate, seed))
+          if (log.blockNumber >= from && log.blockNumber <= to) found.push(log)
+      }
       if (found.length === 0) return chain.logs(from, to, addresses)
       return [...chain.logs(from, to, addresses), ...found].sort((a, b) => a.blockNumber - b.blockNumber)
     },
   }
 }
 
-/** Voters of a DAO's first governor are its delegates, so that they have a record of votes. */
-const governorOf = (daos: readonly Dao[], { address }: VotingToken) =>
-  daos.find(({ votingToken }) => votingToken?.address === address)?.governors[0]?.address ?? address
+/** Amount and delegate of an account. */
+interface Delegated {
+  readonly to: string
+  readonly amount: bigint
+}
 
-const delegationLogs = new Map<string, readonly ChainLog[]>()
-
-/** Each voter delegates to itself, then sells a part of its tokens. */
-function toDelegationLogs(
-  { address, fromBlock, decimals }: VotingToken,
-  key: number,
-  seed: number,
-): readonly ChainLog[] {
-  const name = [address, fromBlock, key, seed].join(' ')
-  const known = delegationLogs.get(name)
+/**
+ * The history of delegations: accounts delegate to the most powerful voters, later change their balance, and some of them
+ * move to another delegate. The power of a delegate is always the sum of what is delegated to it.
+ */
+function toDelegationLogs(token: VotingToken, electorate: Electorate, seed: number): readonly ChainLog[] {
+  const { address, fromBlock, decimals } = token
+  const name = [address, fromBlock, seed, electorate.length].join(' ')
+  const known = encodedDelegations.get(name)
   if (known !== undefined) return known
-  const logs = Array.from({ length: MOST_VOTERS }, (_, voter): ChainLog[] => {
-    const who = toVoter(key, voter)
-    const power = BigInt(Math.floor(10 ** (2 + 5 * unit(key, voter)))) * 10n ** BigInt(decimals)
-    const blockNumber = fromBlock + 1_000 * (voter + 1)
-    const place = { address, transactionIndex: 0 }
-    const hash = (part: number) => `0x${toHex(`delegation ${address} ${voter} ${part}`, 64)}`
-    return [
-      { ...place, ...encodeDelegation(who, ZERO_ADDRESS, who), blockNumber, transactionHash: hash(0), logIndex: 6_000 },
-      { ...place, ...encodePower(who, 0n, power), blockNumber, transactionHash: hash(0), logIndex: 6_001 },
-      {
-        ...{ ...place, ...encodePower(who, power, power / 2n), blockNumber: blockNumber + 100_000 },
-        ...{ transactionHash: hash(1), logIndex: 6_000 },
-      },
-    ]
-  }).flat()
-  delegationLogs.set(name, logs)
+  const key = toNoiseKey(seed, `delegations ${address}`)
+  const delegates = electorate.slice(0, MOST_DELEGATES)
+  const changes = delegates
+    .flatMap(({ address: delegate, power }, rank) =>
+      Array.from({ length: 2 * DELEGATORS }, (_, at) => {
+        const own = key ^ (rank * 64 + at)
+        const member = at % DELEGATORS
+        const isMove = at >= DELEGATORS && unit(own, 1) < 0.3
+        const to = isMove ? (delegates[(rank + 1) % delegates.length]?.address ?? delegate) : delegate
+        const day = DELEGATION_YEARS * 365 * unit(own, 2) ** (at < DELEGATORS ? 3 : 1)
+        return {
+          // The first account of a delegate is its own.
+          account: member === 0 ? delegate : `0x${toHex(`delegator ${delegate} ${member}`, 40)}`,
+          to: member === 0 ? delegate : to,
+          amount: toUnits(power * (0.1 + 0.3 * unit(own, 3)), decimals),
+          block: fromBlock + 1_000 + Math.floor(day * BLOCKS_A_DAY),
+          name: `${delegate} ${at}`,
+        }
+      }),
+    )
+    .sort((a, b) => a.block - b.block)
+  const accounts = new Map<string, Delegated>()
+  const powers = new Map<string, bigint>()
+  const logs: ChainLog[] = []
+  for (const { account, to, amount, block, name: change } of changes) {
+    const transactionHash = `0x${toHex(`delegation ${address} ${change}`, 64)}`
+    let logIndex = 6_000 + 4 * (logs.length % 500)
+    const addLog = (event: Pick<ChainLog, 'topics' | 'data'>) => {
+      logs.push({ address, transactionIndex: 0, ...event, blockNumber: block, transactionHash, logIndex })
+      logIndex += 1
+    }
+    const addPower = (delegate: string, more: bigint) => {
+      const before = powers.get(delegate) ?? 0n
+      powers.set(delegate, before + more)
+      addLog(encodePower(delegate, before, before + more))
+    }
+    const last = accounts.get(account)
+    accounts.set(account, { to, amount })
+    if (last?.to === to) {
+      if (last.amount !== amount) addPower(to, amount - last.amount)
+      continue
+    }
+    addLog(encodeDelegation(account, last?.to ?? ZERO_ADDRESS, to))
+    if (last !== undefined) addPower(last.to, -last.amount)
+    addPower(to, amount)
+  }
+  encodedDelegations.set(name, logs)
   return logs
 }
 
-interface GovernorRange {
-  readonly key: number
-  readonly from: number
-  readonly to: number
-}
+/** Whole tokens in the smallest unit; at least one. */
+const toUnits = (power: number, decimals: number) => BigInt(Math.max(1, Math.floor(power))) * 10n ** BigInt(decimals)
 
-function toLogs(governor: InUse, { key, from, to }: GovernorRange): ChainLog[] {
-  const step = Math.floor(BLOCKS_A_DAY * (40 + 80 * unit(key, -1)))
+function toLogs(governor: InUse, timeOf: (block: number) => number, from: number, to: number): ChainLog[] {
+  const step = Math.floor(BLOCKS_A_DAY * (40 + 80 * unit(governor.key, -1)))
   const firstOf = (number: number) => governor.fromBlock + number * step
   // Limit on the distance between the first and the last log of a proposal.
   const begin = Math.max(1, Math.floor((from - DELAY - 2 * LENGTH - governor.fromBlock) / step))
   const logs: ChainLog[] = []
   for (let number = begin; firstOf(number) <= Math.min(to, governor.until); number += 1)
-    logs.push(...toProposalLogs(governor, key, number, firstOf(number)))
+    logs.push(...toProposalLogs(governor, number, firstOf(number), timeOf))
   return logs.filter(({ blockNumber }) => blockNumber >= from && blockNumber <= to)
 }
 
-function toProposalLogs(governor: Governor, key: number, number: number, created: number): ChainLog[] {
-  const { address, family, decimals } = governor
+function toProposalLogs(
+  governor: InUse,
+  number: number,
+  created: number,
+  timeOf: (block: number) => number,
+): ChainLog[] {
+  const { key, address, family, decimals } = governor
   const name = [key, address, family, decimals, number, created].join(' ')
-  const logs = encodedProposals.get(name) ?? encodeLogs(governor, key, number, created)
+  const logs = encodedProposals.get(name) ?? encodeLogs(governor, number, created, timeOf(created))
   encodedProposals.set(name, logs)
   return logs
 }
 
-function encodeLogs({ address, family, decimals }: Governor, key: number, number: number, created: number): ChainLog[] {
+function encodeLogs(governor: InUse, number: number, created: number, time: number): ChainLog[] {
+  const { address, family, decimals, key, owner } = governor
+  const { electorate, proposer } = owner
   const own = key ^ Math.imul(number, 0x9e3779b1)
-  const id = family === 'openzeppelin' ? BigInt(`0x${toHex(`${address} ${number}`, 64)}`) : BigInt(number)
+  const hasSelectors = family === 'openzeppelin'
+  const id = hasSelectors ? BigInt(`0x${toHex(`${address} ${number}`, 64)}`) : BigInt(number)
   const [start, end] = [created + DELAY, created + DELAY + LENGTH]
   const logs: ChainLog[] = []
   const addLog = (blockNumber: number, event: Pick<ChainLog, 'topics' | 'data'>) => {
     const transactionHash = `0x${toHex(`${address} ${number} ${logs.length}`, 64)}`
     logs.push({ address, ...event, blockNumber, transactionHash, transactionIndex: 0, logIndex: 5_000 + logs.length })
   }
-  const proposer = toVoter(key, number % 5)
-  const description = `# On-chain proposal ${number}\n\nMove what the treasury holds.`
-  addLog(created, encodeProposal({ id, proposer, start: BigInt(start), end: BigInt(end), description }))
+  const { title, body, calls } = writeProposal(own, proposer, { number, at: time, onlyYesOrNo: true })
+  const author = electorate[number % 5]?.address ?? ZERO_ADDRESS
+  addLog(
+    created,
+    encodeProposal({
+      ...{ id, proposer: author, start: BigInt(start), end: BigInt(end), description: `# ${title}\n\n${body}` },
+      calls: calls.map(({ target, signature, values }) => ({
+        target,
+        ...encodeCall(signature, values, hasSelectors),
+      })),
+    }),
+  )
   if (number % 7 === 6) {
     addLog(created + BLOCKS_A_DAY, encodeOutcome('ProposalCanceled', id))
     return logs
   }
   const balance = [0, 0]
-  for (let voter = 0; voter < MOST_VOTERS * (0.2 + 0.8 * unit(own, -2)); voter += 1) {
-    const power = Math.floor(10 ** (1 + 5 * unit(key, voter)))
-    const support = unit(own, voter) < 0.6 ? 1 : unit(own, -voter - 9) < 0.7 ? 0 : 2
-    const weight = BigInt(power) * 10n ** BigInt(decimals)
-    const at = start + 1 + Math.floor(unit(own, 1_000 + voter) * (LENGTH - 2))
-    if (family === 'alpha') addLog(at, encodeAlphaVote(toVoter(key, voter), id, support === 1, weight))
-    else addLog(at, encodeVote(toVoter(key, voter), id, support, weight))
+  const most = Math.max(FEWEST_VOTERS, Math.min(MOST_VOTERS, VOTER_SHARE * electorate.length))
+  const favour = unit(own, -3) < 0.8 ? 0.9 : 0.45
+  for (const [rank, elector] of electorate.slice(0, most * (0.2 + 0.8 * unit(own, -2))).entries()) {
+    if (rank > 3 && unit(own, 2_000 + rank) < 0.3) continue
+    const power = Math.max(1, Math.floor(elector.power))
+    const support = unit(own, rank) < favour ? 1 : unit(own, -rank - 9) < 0.7 ? 0 : 2
+    const weight = toUnits(power, decimals)
+    const at = start + 1 + Math.floor(unit(own, 1_000 + rank) * (LENGTH - 2))
+    if (family === 'alpha') addLog(at, encodeAlphaVote(elector.address, id, support === 1, weight))
+    else addLog(at, encodeVote(elector.address, id, support, weight))
     const side = support === 1 ? 1 : 0
     balance[side] = (balance[side] ?? 0) + power
   }
@@ -144,5 +231,3 @@ function encodeLogs({ address, family, decimals }: Governor, key: number, number
   addLog(end + DELAY + 100, encodeOutcome('ProposalExecuted', id))
   return logs
 }
-
-const toVoter = (key: number, voter: number) => `0x${toHex(`voter ${key} ${voter}`, 40)}`

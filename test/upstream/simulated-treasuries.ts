@@ -34,7 +34,15 @@ interface Line {
   readonly key: number
   /** Part of the wallet's size. */
   readonly weight: number
+  /** First day of the DAO's quarters, in days. */
+  readonly phase: number
 }
+
+const QUARTER = 90
+/** Stablecoins are spent once a month: this part of a quarter's start each time. */
+const MONTHLY_EXPENSE = 0.1
+/** At the start of a quarter, this part of the own tokens is sold for stablecoins. Vesting brings them back. */
+const QUARTERLY_SALE = 0.04
 
 /**
  * A wallet contains its chain's coin, USDC, the DAO's token, an unrelated token, a pool share without a price, and
@@ -68,9 +76,10 @@ export function createSimulatedTreasuries(
     // The wallets of a DAO together have about a fiftieth to a tenth of the value of its tokens.
     const worth = toWorth(registry.tokens.find(({ id }) => id === dao.token)?.symbol)
     const size = (worth * 0.02 * 5 ** unit(key, -2)) / toWallets(dao).length
+    const phase = Math.floor(QUARTER * unit(toNoiseKey(seed, `quarter of ${dao.slug}`), 1))
     const line = (token: Line['token'], process: MarketProcess | null, weight: number, index: number): Line => {
       const reference = process?.price(Math.max(REFERENCE_DAY, process.launch)) ?? 1
-      return { token, process, reference, weight: weight * size, key: key ^ (index * 0x9e37) }
+      return { token, process, reference, weight: weight * size, key: key ^ (index * 0x9e37), phase }
     }
     return [
       line(toCoin(chain), coinProcess(chain, seed, processes), 0.2, 1),
@@ -102,15 +111,27 @@ function toWallets({ treasuries, slug, defillama }: Dao): readonly Treasury[] {
   return [{ chain: 'ethereum', address: `treasury of ${slug}` }]
 }
 
-/** Balances drift slowly, so that a treasury's value mostly follows its prices. */
-function toHolding({ token, process, reference, key, weight }: Line, day: number): TreasuryHolding {
+/**
+ * Balances drift slowly, so that a treasury's value mostly follows its prices. Stablecoins change by expenses and sales
+ * instead, in steps.
+ */
+function toHolding({ token, process, reference, key, weight, phase }: Line, day: number): TreasuryHolding {
   const price = process === null ? null : process.price(day)
   const isThere = process === null || price !== null
-  const tokens = isThere ? (weight / reference) * Math.exp(0.1 * noise(key, (day - SIMULATION_START) / DAY / 25)) : 0
+  const dayNumber = (day - SIMULATION_START) / DAY
+  const flow = toFlow(token, (dayNumber + phase) % QUARTER)
+  const drift = token.type === 'stablecoin' ? 0 : 0.1 * noise(key, dayNumber / 25)
+  const tokens = isThere ? (weight / reference) * flow * Math.exp(drift) : 0
   const units = BigInt(Math.round(tokens * PARTS)) * 10n ** BigInt(token.decimals)
   // Digits beyond the precision of a float, as in real balances.
   const crumbs = isThere && token.decimals > 6 ? BigInt(Math.floor(unit(key, -9) * 1e9)) : 0n
   return { ...token, balance: units / BigInt(PARTS) + crumbs, price }
+}
+
+/** The part of the typical balance on a day of a quarter, after transfers. */
+function toFlow({ type, isOwn }: Line['token'], day: number): number {
+  if (type === 'stablecoin') return 1 - MONTHLY_EXPENSE * Math.floor(day / 30)
+  return isOwn ? 1 - QUARTERLY_SALE * (1 - day / QUARTER) : 1
 }
 
 function toToken(asset: Asset, isOwn: boolean): Line['token'] {

@@ -70,7 +70,7 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
   }
   const ether = assets.find(({ coingeckoId }) => coingeckoId === 'ethereum')
   const ethereum: Chain = {
-    ...withGovernors(toChain(ETHEREUM), ETHEREUM.slug, registry.daos, seed),
+    ...withGovernors(toChain(ETHEREUM), ETHEREUM.slug, registry, seed),
     ...(registry.index === undefined ? {} : { indexToken: createSimulatedIndexToken(registry.index, seed) }),
     etherFeed: (at) => {
       const quote = ether && historyOf(ether)?.lastAt(Math.floor(at / FEED_HEARTBEAT) * FEED_HEARTBEAT)

@@ -154,3 +154,9 @@ export function toWorth(symbol: string | undefined): number {
   const facts = TOKEN_FACTS[symbol ?? '']
   return facts === undefined ? SMALL : facts.price * facts.totalSupply
 }
+
+/** The supply of a token without facts. */
+const UNKNOWN_SUPPLY = 1e8
+
+export const toTotalSupply = (symbol: string | undefined): number =>
+  TOKEN_FACTS[symbol ?? '']?.totalSupply ?? UNKNOWN_SUPPLY

@@ -11,6 +11,7 @@ import { Community, TwitterFollowers } from './community.tsx'
 import { Fees, FeesHistory } from './fees.tsx'
 import { Governance } from './governance.tsx'
 import { Proposals } from './proposals.tsx'
+import { Report } from './report.tsx'
 import { Treasury, TreasuryHistory } from './treasury.tsx'
 
 type Dao = Answer<'/data/daos'>[number]
@@ -87,7 +88,9 @@ function Summary({ dao: { _id: id, token } }: { dao: Dao }) {
             <Unknown why="No token known." />
           ) : (
             <>
-              <a href={`tokens/${token._id}`}>{token.symbol}</a> <Value of={price?.price} as="usd" />{' '}
+              <a href={`tokens/${token._id}`}>
+                {token.symbol} <Value of={price?.price} as="usd" />
+              </a>{' '}
               {price !== undefined && <Change of={price.percentChange24h} />}{' '}
               <Sparkline id={token._id} name={token.name} />
             </>
@@ -137,13 +140,14 @@ function Rating({ id }: { id: string }) {
   )
 }
 
-const PARTS = ['overview', 'treasury', 'governance', 'fees', 'community'] as const
+const PARTS = ['overview', 'treasury', 'governance', 'fees', 'community', 'report'] as const
 const PART_TITLES = {
   overview: 'Overview',
   treasury: 'Treasury',
   governance: 'Governance',
   fees: 'Fees and revenue',
   community: 'Community',
+  report: 'Report',
 } as const
 
 /** A row of links to the parts of a page; the address has the selected one. */
@@ -163,7 +167,9 @@ function Tabs({ name, selected }: { name: string; selected: (typeof PARTS)[numbe
   )
 }
 
-function Part({ dao: { _id: id, name, snapshotName }, part }: { dao: Dao; part: (typeof PARTS)[number] }) {
+function Part({ dao, part }: { dao: Dao; part: (typeof PARTS)[number] }) {
+  const { _id: id, name, snapshotName } = dao
+  if (part === 'report') return <Report dao={dao} />
   if (part === 'treasury') return <Treasury id={id} name={name} />
   if (part === 'governance') return <Governance id={id} space={snapshotName} />
   if (part === 'fees') return <Fees id={id} name={name} />

@@ -4,7 +4,7 @@ import { type Answer, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
-import { TimeValue, Value } from '../parts/value.tsx'
+import { DayValue, TimeValue, Value } from '../parts/value.tsx'
 import { Gaps, titleOfDataset } from './gaps.tsx'
 
 /** Approximate number of datasets, for the outline while loading. */
@@ -16,8 +16,11 @@ const COMPLETE = 0.95
 type Dataset = Answer<'/data/status'>['datasets'][number]
 
 /** Freshness and completeness of a dataset in one word: a dataset with a new value may still be incomplete. */
-export function DatasetState({ dataset: { state, complete } }: { dataset: Pick<Dataset, 'state' | 'complete'> }) {
-  const word = state === 'fresh' && complete < COMPLETE ? 'incomplete' : state
+export const stateOf = ({ state, complete }: Pick<Dataset, 'state' | 'complete'>) =>
+  state === 'fresh' && complete < COMPLETE ? 'incomplete' : state
+
+export function DatasetState({ dataset }: { dataset: Pick<Dataset, 'state' | 'complete'> }) {
+  const word = stateOf(dataset)
   return <span class={`badge ${word}`}>{word}</span>
 }
 
@@ -74,7 +77,7 @@ function Datasets() {
                 { title: 'Every', cell: ({ expectedEvery }) => toLength(expectedEvery) },
                 { title: 'Rows', isNumber: true, cell: ({ rows }) => <Value of={rows} as="count" /> },
                 { title: 'Tokens or DAOs', isNumber: true, cell: ({ entities }) => <Value of={entities} as="count" /> },
-                { title: 'Since', cell: ({ earliest }) => <TimeValue at={earliest} why="No data yet." /> },
+                { title: 'Since', cell: ({ earliest }) => <DayValue at={earliest} why="No data yet." /> },
                 { title: 'Failures and notes', cell: (dataset) => <Failing dataset={dataset} /> },
               ]}
             />

@@ -8,7 +8,7 @@ import { Voters } from './voters.tsx'
 
 const NO_SPACE = 'No Snapshot space of this DAO is collected, or it was not read completely yet.'
 
-function Summary({ id, space }: { id: string; space: string | null }) {
+export function GovernanceSummary({ id, space }: { id: string; space: string | null }) {
   const question = toQuestion('/data/daos/governance/summary', { id: [id] })
   const governance = useAnswer(question)
   return (
@@ -48,7 +48,7 @@ function Summary({ id, space }: { id: string; space: string | null }) {
 export function Governance({ id, space }: { id: string; space: string | null }) {
   return (
     <>
-      <Summary id={id} space={space} />
+      <GovernanceSummary id={id} space={space} />
       <Proposals id={id} />
       <Voters id={id} />
     </>

@@ -99,8 +99,12 @@ function IndexToken() {
             <Stat name="Price">
               <Value of={valueUsd} as="usd" />
             </Stat>
-            <Stat name="ETH locked">{value}</Stat>
-            <Stat name="Supply">{totalSupply}</Stat>
+            <Stat name="ETH locked">
+              <Value of={Number(value)} as="amount" />
+            </Stat>
+            <Stat name="Supply">
+              <Value of={Number(totalSupply)} as="amount" />
+            </Stat>
             <Stat name="Updated">
               <TimeValue at={createdAt} />
             </Stat>

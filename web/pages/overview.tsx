@@ -1,15 +1,16 @@
 import { useAnswer } from '../answers.ts'
 import { useStart } from '../clock.ts'
+import { toCounted } from '../format.ts'
 import { type Answer, toQuestion } from '../interface.ts'
-import { Card, Stat, Stats } from '../parts/card.tsx'
+import { Card } from '../parts/card.tsx'
 import { toDrawing } from '../parts/drawing.ts'
 import { RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { Shown } from '../parts/shown.tsx'
-import { Ago, Change, Unknown, Value } from '../parts/value.tsx'
-import { DatasetState } from './freshness.tsx'
+import { Change, Value } from '../parts/value.tsx'
+import { DatasetState, stateOf } from './freshness.tsx'
 import { titleOfDataset } from './gaps.tsx'
-import { NewestProposals } from './proposals.tsx'
+import { EndingSoon, NewestProposals } from './proposals.tsx'
 import { CHANGE_24H, NAME, PRICE } from './token-columns.tsx'
 
 type Points<P extends '/data/aggregated/market-cap' | '/data/aggregated/treasury-value' | '/data/index/historic'> =
@@ -19,23 +20,35 @@ type MarketCap = Element<Points<'/data/aggregated/market-cap'>>
 type TreasuryValue = Element<Points<'/data/aggregated/treasury-value'>>
 type IndexPoint = Element<Points<'/data/index/historic'>>
 
-/** The last known point. */
-function Newest<T>({ points, value }: { points: readonly T[]; value: (point: T) => number | null }) {
-  const available = points.filter((point) => value(point) !== null)
-  const last = available.at(-1)
+/** Data that begins this much later than its range has no change over the range; the first hours may be a gap. */
+const MOST_LATE_MS = 36 * 3_600_000
+
+/** The last known value, and its change since the start of the range; unknown if history does not reach back that far. */
+function Newest<T>(props: {
+  points: readonly T[]
+  at: (point: T) => string
+  value: (point: T) => number | null
+  range: string
+  start: string
+}) {
+  const { points, at, value, range, start } = props
+  const first = points.find((point) => value(point) !== null)
+  const last = points.findLast((point) => value(point) !== null)
+  const [from, to] = [first, last].map((point) => (point === undefined ? null : value(point)))
+  const isLate = first === undefined || Date.parse(at(first)) - Date.parse(start) > MOST_LATE_MS
   return (
-    <span class="large">
-      <Value of={last === undefined ? null : value(last)} as="usd" />
-    </span>
+    <>
+      <span class="large">
+        <Value of={to} as="usd" />
+      </span>{' '}
+      <Change of={isLate || !from || to == null ? null : (to / from - 1) * 100} /> <small>{range}</small>
+    </>
   )
 }
 
 function MarketCaps() {
-  const question = toQuestion('/data/aggregated/market-cap', {
-    start: useStart('90d', '1d'),
-    interval: '1d',
-    fill: 'null',
-  })
+  const start = useStart('90d', '1d')
+  const question = toQuestion('/data/aggregated/market-cap', { start, interval: '1d', fill: 'null' })
   const series = useAnswer(question)
   const value = ({ marketCapUsd }: MarketCap) => marketCapUsd.value
   const last: MarketCap | undefined = series.received?.data.findLast((point) => value(point) !== null)
@@ -53,9 +66,13 @@ function MarketCaps() {
       <p class="lead">
         {series.received !== undefined && (
           <>
-            <Newest<MarketCap> points={series.received.data} value={value} />{' '}
+            <Newest<MarketCap>
+              points={series.received.data}
+              at={({ recordedAt }) => recordedAt}
+              {...{ value, start, range: '90 d' }}
+            />{' '}
             <small>
-              of <Value of={last?.marketCapUsd.metadata.tokensIncluded} as="count" /> tokens
+              · <Value of={last?.marketCapUsd.metadata.tokensIncluded} as="count" /> tokens
             </small>
           </>
         )}
@@ -65,11 +82,8 @@ function MarketCaps() {
 }
 
 function Treasuries() {
-  const question = toQuestion('/data/aggregated/treasury-value', {
-    start: useStart('90d', '1d'),
-    interval: '1d',
-    fill: 'null',
-  })
+  const start = useStart('90d', '1d')
+  const question = toQuestion('/data/aggregated/treasury-value', { start, interval: '1d', fill: 'null' })
   const series = useAnswer(question)
   const value = ({ treasuryValueUsd }: TreasuryValue) => treasuryValueUsd.value
   const last: TreasuryValue | undefined = series.received?.data.findLast((point) => value(point) !== null)
@@ -91,29 +105,19 @@ function Treasuries() {
       <p class="lead">
         {series.received !== undefined && (
           <>
-            <Newest<TreasuryValue> points={series.received.data} value={value} />{' '}
+            <Newest<TreasuryValue>
+              points={series.received.data}
+              at={({ recordedAt }) => recordedAt}
+              {...{ value, start, range: '90 d' }}
+            />{' '}
             <small>
-              of <Value of={last?.treasuryValueUsd.metadata.daosIncluded} as="count" /> DAOs
+              · <Value of={last?.treasuryValueUsd.metadata.daosIncluded} as="count" /> DAOs
             </small>
           </>
         )}
       </p>
     </SeriesChart>
   )
-}
-
-/** A few hours without a value at the start of a range are a gap; more mean that history begins later. */
-const MOST_LATE_MS = 3 * 3_600_000
-
-/**
- * Change from the start of a range to its last known point, in percent; null if history does not reach back that far.
- */
-function toChange(points: readonly IndexPoint[], start: string): number | null {
-  const available = points.filter(({ valueUsd }) => valueUsd !== null)
-  const [first, last] = [available[0], available.at(-1)]
-  if (!first?.valueUsd || last?.valueUsd == null) return null
-  const isLate = Date.parse(first.createdAt) - Date.parse(start) > MOST_LATE_MS
-  return isLate ? null : (last.valueUsd / first.valueUsd - 1) * 100
 }
 
 function IndexValue() {
@@ -138,8 +142,13 @@ function IndexValue() {
       <p class="lead">
         {series.received !== undefined && (
           <>
-            <Newest<IndexPoint> points={series.received.data} value={({ valueUsd }) => valueUsd} />{' '}
-            <Change of={toChange(series.received.data, start)} /> <small>30 d</small> <a href="index">Since launch</a>
+            <Newest<IndexPoint>
+              points={series.received.data}
+              at={({ createdAt }) => createdAt}
+              value={({ valueUsd }) => valueUsd}
+              {...{ start, range: '30 d' }}
+            />{' '}
+            <a href="index">Since launch</a>
           </>
         )}
       </p>
@@ -169,28 +178,30 @@ function Movers({ title, sort }: { title: string; sort: string }) {
   )
 }
 
+/** How many datasets are fresh and complete, and which are not. */
 function Fresh() {
   const question = toQuestion('/data/status', {})
   const status = useAnswer(question)
   return (
     <Card title="Freshness" question={question} hasTables={false}>
-      <Shown of={status} what="freshness">
-        {({ datasets }) => (
-          <Stats>
-            {datasets.map(({ dataset, state, complete, lastUpdated }) => (
-              <Stat key={dataset} name={titleOfDataset(dataset)}>
-                <DatasetState dataset={{ state, complete }} />{' '}
-                <small>
-                  {lastUpdated === null ? <Unknown why="No data yet." /> : <Ago at={new Date(lastUpdated)} />}
-                </small>
-              </Stat>
-            ))}
-          </Stats>
-        )}
+      <Shown of={status} what="freshness" rows={1}>
+        {({ datasets }) => {
+          const notable = datasets.filter((dataset) => stateOf(dataset) !== 'fresh')
+          return (
+            <p class="links">
+              <span>
+                {datasets.length - notable.length} of {toCounted(datasets.length, 'dataset')} fresh and complete
+              </span>
+              {notable.map((dataset) => (
+                <a key={dataset.dataset} href={`freshness?dataset=${dataset.dataset}`}>
+                  {titleOfDataset(dataset.dataset)} <DatasetState dataset={dataset} />
+                </a>
+              ))}
+              <a href="freshness">All datasets and gaps</a>
+            </p>
+          )
+        }}
       </Shown>
-      <p>
-        <a href="freshness">All datasets and gaps</a>
-      </p>
     </Card>
   )
 }
@@ -199,14 +210,15 @@ export function Overview() {
   return (
     <>
       <h1>DAOs and their tokens</h1>
-      <div class="grid">
+      <div class="grid three">
         <MarketCaps />
         <Treasuries />
         <IndexValue />
       </div>
-      <div class="grid">
+      <div class="grid three">
         <Movers title="Top gainers, 24 h" sort="-financialData.percentChange24h" />
         <Movers title="Top losers, 24 h" sort="financialData.percentChange24h" />
+        <EndingSoon />
       </div>
       <NewestProposals />
       <Fresh />

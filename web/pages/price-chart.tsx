@@ -78,6 +78,7 @@ interface ChartProps {
   readonly events: readonly ChartEvent[]
   readonly embedding: Embedding
   readonly controls: preact.ComponentChildren
+  readonly isLow: boolean
 }
 
 /** The range and interval in the address; the default interval if the given one does not fit the range. */
@@ -101,7 +102,8 @@ export const RangeChoice = ({ range }: { range: Range }) => (
 )
 
 /** The prices of a token: metric, range and interval are in the address. */
-export function PriceChart({ id, name, dao }: { id: string; name: string; dao: string | undefined }) {
+export function PriceChart(props: { id: string; name: string; dao: string | undefined; isLow?: boolean }) {
+  const { id, name, dao, isLow = false } = props
   const { range, interval, isOff, start } = useRange('30d')
   const metric = chosen('metric', METRICS, 'price')
   const ofCandle = interval === '5m' ? '30m' : interval
@@ -138,6 +140,7 @@ export function PriceChart({ id, name, dao }: { id: string; name: string; dao: s
     query,
     range,
     events,
+    isLow,
   }
   if (metric === 'candles') return <CandleChart {...chart} interval={ofCandle} />
   return <QuoteChart {...chart} metric={metric} interval={interval} />

@@ -6,7 +6,7 @@ import { Card } from '../parts/card.tsx'
 import type { ChartEvent } from '../parts/drawing.ts'
 import { type Column, RecordTable } from '../parts/record-table.tsx'
 import { Failed, Shown } from '../parts/shown.tsx'
-import { TimeValue, Unknown, Value } from '../parts/value.tsx'
+import { DayValue, TimeValue, Unknown, Until, Value } from '../parts/value.tsx'
 
 const NONE = 'No proposals yet.'
 const NO_SPACES = 'No proposals of any DAO were read yet.'
@@ -176,10 +176,16 @@ const QUORUM: Column<Proposal> = {
 const ALL_COLUMNS: readonly Column<Named>[] = [
   { title: 'Proposal', cell: (proposal) => <Title of={proposal} /> },
   DAO,
-  { title: 'Ends', cell: ({ endsAt }) => <TimeValue at={endsAt} /> },
+  { title: 'Ends', cell: ({ endsAt }) => <Until at={endsAt} /> },
   { title: 'Leading', cell: (proposal) => toLeading(proposal) ?? <Unknown why="No votes counted yet." /> },
   VOTES,
   QUORUM,
+]
+
+const SOON_COLUMNS: readonly Column<Named>[] = [
+  { title: 'Proposal', cell: (proposal) => <Title of={proposal} /> },
+  DAO,
+  { title: 'Ends', isNumber: true, cell: ({ endsAt }) => <Until at={endsAt} /> },
 ]
 
 /** `endsBefore` selects proposals of all DAOs: every vote ends before this. */
@@ -193,8 +199,9 @@ function ProposalsOfAll(props: {
   limit: number
   columns: readonly Column<Named>[]
   empty: string
+  isSteady?: boolean
 }) {
-  const { title, state, sort, limit } = props
+  const { title, state, sort, limit, isSteady = false } = props
   const question = toQuestion('/data/daos/governance/proposals', {
     ...{ endsBefore: END_OF_TIME, source: 'all', state, sort, limit },
   })
@@ -211,6 +218,7 @@ function ProposalsOfAll(props: {
             records={data.map((proposal) => ({ ...proposal, name: nameById.get(proposal.dao) }))}
             keyOf={({ _id }) => _id}
             columns={props.columns}
+            isSteady={isSteady}
           />
         )}
       </Shown>
@@ -227,8 +235,20 @@ export const ActiveProposals = () => (
   />
 )
 
-const RESULT_TITLES: Readonly<Record<string, string>> = { Ends: 'Ended', Leading: 'Result' }
-const RESULT_COLUMNS = ALL_COLUMNS.map((column) => ({ ...column, title: RESULT_TITLES[column.title] ?? column.title }))
+/** The votes with the next deadlines. */
+export const EndingSoon = () => (
+  <ProposalsOfAll
+    {...{ title: 'Votes ending soon', state: 'active', sort: 'endsAt', limit: MOST_OF_ALL }}
+    columns={SOON_COLUMNS}
+    empty="No vote is open."
+    isSteady
+  />
+)
+
+const RESULT_COLUMNS = ALL_COLUMNS.map((column): Column<Named> => {
+  if (column.title === 'Ends') return { title: 'Ended', cell: ({ endsAt }) => <DayValue at={endsAt} /> }
+  return column.title === 'Leading' ? { ...column, title: 'Result' } : column
+})
 
 /** The newest results. */
 export const RecentResults = () => (

@@ -107,10 +107,14 @@ export function TokenPage({ id }: { id: string }) {
           <div class="column">
             <Heading token={token} />
             <Where token={token} />
-            <PriceChart id={id} name={token.name} dao={token.dao} />
-            <Card title="Numbers" question={question} facts={facts}>
-              <Numbers data={token.financialData} />
-            </Card>
+            <div class="beside">
+              <PriceChart id={id} name={token.name} dao={token.dao} />
+              <div class="rows">
+                <Card title="Numbers" question={question} facts={facts}>
+                  <Numbers data={token.financialData} />
+                </Card>
+              </div>
+            </div>
             <div class="grid">
               <Holders id={id} symbol={token.symbol} />
               <Flows id={id} name={token.name} />

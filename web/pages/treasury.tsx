@@ -62,6 +62,7 @@ type Points = Answer<'/data/daos/treasury/historic'>
 
 const toLines = (points: Points) =>
   toDrawing<Points[number]>(points, {
+    kind: 'stack',
     as: 'usd',
     at: ({ recordedAt }) => recordedAt,
     lines: [
@@ -110,8 +111,16 @@ const DAY_MS = 86_400_000
 
 const NOT_COMPARABLE = 'There is no comparable data of 30 days before.'
 
-/** Every asset of a treasury with its change over 30 days. */
-function Assets({ id, chains }: { id: string; chains: ReadonlyMap<string, string> }) {
+/** The assets of a treasury with their changes over 30 days, the largest first; `most` limits their number. */
+export function TreasuryAssets({
+  id,
+  chains,
+  most,
+}: {
+  id: string
+  chains: ReadonlyMap<string, string>
+  most?: number
+}) {
   const query = { id, sort: '-valueUsd', limit: MOST_ASSETS }
   const question = toQuestion('/data/daos/treasury/holdings', query)
   const holdings = useAnswer(question)
@@ -139,7 +148,7 @@ function Assets({ id, chains }: { id: string; chains: ReadonlyMap<string, string
         {(data) => (
           <RecordTable
             caption="Change by asset"
-            records={compareAssets(sumByAsset(data), isComparable ? sumByAsset(past.data) : undefined)}
+            records={compareAssets(sumByAsset(data), isComparable ? sumByAsset(past.data) : undefined).slice(0, most)}
             keyOf={({ key }) => key}
             columns={[
               {
@@ -231,7 +240,7 @@ export function Treasury({ id, name }: { id: string; name: string }) {
     <div class="column">
       <Summary id={id} />
       <TreasuryHistory id={id} name={name} />
-      <Assets id={id} chains={chains} />
+      <TreasuryAssets id={id} chains={chains} />
       <Holdings id={id} chains={chains} />
     </div>
   )

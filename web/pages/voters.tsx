@@ -17,8 +17,8 @@ export const Voter = ({ address }: { address: string }) => (
 )
 
 /** The voters with the most votes in a DAO. */
-export function Voters({ id }: { id: string }) {
-  const question = toQuestion('/data/daos/governance/voters', { id, limit: MOST_VOTERS })
+export function Voters({ id, most = MOST_VOTERS }: { id: string; most?: number }) {
+  const question = toQuestion('/data/daos/governance/voters', { id, limit: most })
   const voters = useAnswer(question)
   return (
     <Card title="Top voters" question={question} facts={voters.received?.facts}>

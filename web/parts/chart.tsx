@@ -1,7 +1,17 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { toCounted, toUtc } from '../format.ts'
 import { theme } from '../theme.ts'
-import { type Drawing, describe, describeDrawing, describePoint, eventsIn, markOf, toStep } from './drawing.ts'
+import {
+  type Drawing,
+  describe,
+  describeDrawing,
+  describePoint,
+  eventsIn,
+  hasLines,
+  markOf,
+  toPointTexts,
+  toStep,
+} from './drawing.ts'
 import { PictureButtons } from './picture-buttons.tsx'
 import type { draw, Plot } from './plot.ts'
 import { RecordTable } from './record-table.tsx'
@@ -72,7 +82,7 @@ function Events({ drawing }: { drawing: Drawing }) {
 }
 
 /** Whether a line has one point: axes around it would show a range that has no data. */
-const isLone = ({ kind, times }: Drawing) => kind === 'line' && times.length === 1
+const isLone = (drawing: Drawing) => hasLines(drawing) && drawing.times.length === 1
 
 /** Loads the chart library with the first chart; an error is shown instead of the chart. */
 function usePlot(name: string, drawing: Drawing, on: Parameters<typeof draw>[2]) {
@@ -129,6 +139,8 @@ export function Chart(props: {
     [name, drawing, absent],
   )
   const last = drawing.times.length - 1
+  const here = Math.min(at ?? last, last)
+  const hasKey = hasLines(drawing) && drawing.lines.length > 1
   const onKeyDown = (event: KeyboardEvent) => {
     const part = event.ctrlKey || event.metaKey ? undefined : ZOOMS[event.key]
     if (part !== undefined) {
@@ -187,15 +199,18 @@ export function Chart(props: {
             Reset zoom
           </button>
         )}
-        {drawing.kind === 'line' && drawing.lines.length > 1 && (
+        {hasKey && (
           <ul class="key">
-            {drawing.lines.map((line) => (
-              <li key={line.name}>{line.name}</li>
+            {toPointTexts(drawing, here).values.map(({ name, text }) => (
+              <li key={name}>
+                {name} <b aria-hidden="true">{text}</b>
+              </li>
             ))}
           </ul>
         )}
-        <output class="point" aria-live="polite">
-          {describePoint(drawing, Math.min(at ?? last, last))}
+        {/* The key has the same values, and a low chart stands below its newest value. */}
+        <output class={hasKey || isLow ? 'point hidden' : 'point'} aria-live="polite">
+          {describePoint(drawing, here)}
         </output>
       </div>
       {isTable && <AsTable name={name} drawing={drawing} />}

@@ -22,15 +22,21 @@ export interface ChartEvent {
   readonly to?: string
 }
 
-/** The content of a chart. Candles have four lines: open, high, low, close. */
+/**
+ * The content of a chart. Candles have four lines: open, high, low, close. The first line of a stack is the total, and
+ * the others are its parts, drawn as areas on top of each other.
+ */
 export interface Drawing {
-  readonly kind: 'line' | 'bars' | 'candles'
+  readonly kind: 'line' | 'stack' | 'bars' | 'candles'
   /** Unix seconds. */
   readonly times: readonly number[]
   readonly lines: readonly Line[]
   readonly as: Kind
   readonly events?: readonly ChartEvent[]
 }
+
+/** Whether a chart has coloured lines with a key. */
+export const hasLines = ({ kind }: Drawing) => kind === 'line' || kind === 'stack'
 
 /** Converts points to a drawing that starts at the first known value. */
 export function toDrawing<T>(

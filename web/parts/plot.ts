@@ -2,7 +2,7 @@ import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { toMark, toUtc } from '../format.ts'
 import { drawCandles } from './candles.ts'
-import { type ChartEvent, type Drawing, eventsIn, toPointTexts } from './drawing.ts'
+import { type ChartEvent, type Drawing, eventsIn, hasLines, toPointTexts } from './drawing.ts'
 import { type Origin, toPicture } from './picture.ts'
 
 const DAY = 86_400
@@ -19,7 +19,7 @@ function toTick(seconds: number, step: number): string {
 
 /** Width of the longest axis label in pixels: a digit has about seven. */
 const toWidth = (marks: readonly string[] | null) =>
-  Math.max(70, 14 + 7 * Math.max(0, ...(marks ?? []).map(({ length }) => length)))
+  Math.max(48, 14 + 7 * Math.max(0, ...(marks ?? []).map(({ length }) => length)))
 
 /** Points between two gaps, which no line connects: without dots they would be invisible. */
 function toAlone(values: readonly (number | null)[]): number[] {
@@ -47,6 +47,8 @@ const colorsOf = (element: Element) => {
   const color = (name: string) => style.getPropertyValue(name).trim()
   return {
     text: style.color,
+    axis: color('--axis'),
+    font: style.fontFamily,
     grid: color('--grid'),
     back: color('--chart-back'),
     lines: ['--line-1', '--line-2', '--line-3', '--line-4', '--line-5', '--line-6'].map(color),
@@ -58,8 +60,49 @@ const colorsOf = (element: Element) => {
 /** In the library's form: null for none. */
 const toPoints = (alone: number[]) => (alone.length === 0 ? null : alone)
 
-const toData = ({ times, lines }: Drawing) => [times, ...lines.map(({ values }) => values)] as UPlot.AlignedData
-const toAllAlone = ({ kind, lines }: Drawing) => lines.map(({ values }) => (kind === 'line' ? toAlone(values) : []))
+/** The sum of a part of a stack and the parts below it; null if one of them is unknown. */
+const toSums = (parts: readonly Drawing['lines'][number][], at: number) =>
+  parts.reduce<(number | null)[]>((sums, { values }) => {
+    const [below, value] = [sums.length === 0 ? 0 : (sums.at(-1) ?? null), values[at] ?? null]
+    return [...sums, below === null || value === null ? null : below + value]
+  }, [])
+
+function toValues({ kind, times, lines }: Drawing): (readonly (number | null)[])[] {
+  const [total, ...parts] = lines
+  if (kind !== 'stack' || total === undefined) return lines.map(({ values }) => values)
+  const sums = times.map((_, at) => toSums(parts, at))
+  return [total.values, ...parts.map((_, part) => sums.map((all) => all[part] ?? null))]
+}
+
+const toData = (drawing: Drawing) => [drawing.times, ...toValues(drawing)] as UPlot.AlignedData
+const toAllAlone = (drawing: Drawing) => toValues(drawing).map((values) => (hasLines(drawing) ? toAlone(values) : []))
+
+/** A computed colour, `rgb(r, g, b)`, with an opacity. */
+const withOpacity = (color: string, opacity: number) => color.replace('rgb(', 'rgba(').replace(')', `, ${opacity})`)
+
+/** Fades out to the time axis. */
+function toGradient({ ctx, bbox }: UPlot, color: string): CanvasGradient {
+  const gradient = ctx.createLinearGradient(0, bbox.top, 0, bbox.top + bbox.height)
+  gradient.addColorStop(0, withOpacity(color, 0.2))
+  gradient.addColorStop(1, withOpacity(color, 0))
+  return gradient
+}
+
+/** The area below a lone line, below the lowest part of a stack, and of bars. */
+function toFill({ kind, lines }: Drawing, line: number, color: string): Pick<UPlot.Series, 'fill'> {
+  if (kind === 'bars') return { fill: color }
+  if (kind === 'line' && lines.length === 1) return { fill: (plot) => toGradient(plot, color) }
+  return kind === 'stack' && line === 1 ? { fill: withOpacity(color, 0.3) } : {}
+}
+
+/** The areas between the parts of a stack. */
+const toBands = ({ kind, lines }: Drawing, colors: Colors): UPlot.Band[] =>
+  kind === 'stack'
+    ? lines.slice(2).map((_, part) => ({
+        series: [part + 3, part + 2],
+        fill: withOpacity(colors.lines[part + 2] ?? colors.text, 0.3),
+      }))
+    : []
 
 type Colors = ReturnType<typeof colorsOf>
 
@@ -72,7 +115,8 @@ function toSeries(drawing: Drawing, colors: Colors, aloneOf: (line: number) => n
       stroke,
       spanGaps: false,
       width: drawing.kind === 'candles' ? 0 : 1.5,
-      ...(drawing.kind === 'bars' ? { fill: stroke, ...(bars === undefined ? {} : { paths: bars }) } : {}),
+      ...toFill(drawing, index, stroke),
+      ...(drawing.kind === 'bars' && bars !== undefined ? { paths: bars } : {}),
       ...(drawing.kind === 'candles' ? { paths: () => null } : {}),
       points: { show: false, size: 4, fill: stroke, filter: () => toPoints(aloneOf(index)) },
     }
@@ -151,8 +195,7 @@ function createTip(plot: UPlot, colors: Colors) {
     add('time', time)
     values.forEach(({ name, text }, at) => {
       const dash = document.createElement('i')
-      if (drawing.kind === 'line' && values.length > 1)
-        dash.style.background = colors.lines[at % colors.lines.length] ?? ''
+      if (hasLines(drawing) && values.length > 1) dash.style.background = colors.lines[at % colors.lines.length] ?? ''
       const value = document.createElement('b')
       value.append(text)
       add('value', dash, name, value)
@@ -166,11 +209,14 @@ function createTip(plot: UPlot, colors: Colors) {
 }
 
 /** The time range in view, and the key of the lines. */
-function toWords(plot: UPlot, { kind, lines }: Drawing, colors: Colors) {
+function toWords(plot: UPlot, drawing: Drawing, colors: Colors) {
   const { min, max } = plot.scales.x ?? {}
   const [from, to] = [min, max].map((seconds) => toUtc(new Date((seconds ?? 0) * 1000)))
-  const key = lines.map(({ name }, at) => ({ name, color: colors.lines[at % colors.lines.length] ?? colors.text }))
-  return { range: `${from} – ${to}`, key: kind === 'line' && key.length > 1 ? key : [] }
+  const key = drawing.lines.map(({ name }, at) => ({
+    name,
+    color: colors.lines[at % colors.lines.length] ?? colors.text,
+  }))
+  return { range: `${from} – ${to}`, key: hasLines(drawing) && key.length > 1 ? key : [] }
 }
 
 /**
@@ -185,7 +231,8 @@ export function draw(
   const colors = colorsOf(element)
   let shown = drawing
   let alone = toAllAlone(drawing)
-  const axis = { stroke: colors.text, grid: { stroke: colors.grid, width: 1 }, ticks: { show: false } }
+  const axis = { stroke: colors.axis, font: `11px ${colors.font}`, ticks: { show: false } }
+  const grid = { stroke: colors.grid, width: 1 }
   let showTip: ((drawing: Drawing) => void) | undefined
   const isPart = ({ scales: { x }, data: [times] }: UPlot) =>
     x?.min != null && x.max != null && (x.min > (times[0] ?? x.min) || x.max < (times.at(-1) ?? x.max))
@@ -196,12 +243,24 @@ export function draw(
       legend: { show: false },
       cursor: { y: false, points: { size: 7 } },
       tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
-      scales: { y: drawing.kind === 'bars' ? { range: { min: { soft: 0, mode: 1 }, max: { pad: 0.1 } } } : {} },
+      scales: {
+        y:
+          drawing.kind === 'bars' || drawing.kind === 'stack'
+            ? { range: { min: { soft: 0, mode: 1 }, max: { pad: 0.1 } } }
+            : {},
+      },
       series: [{}, ...toSeries(drawing, colors, (line) => alone[line] ?? [])],
+      bands: toBands(drawing, colors),
       axes: [
-        { ...axis, size: 32, values: (_plot, splits, _axis, _space, step) => splits.map((at) => toTick(at, step)) },
         {
           ...axis,
+          size: 28,
+          grid: { show: false },
+          values: (_plot, splits, _axis, _space, step) => splits.map((at) => toTick(at, step)),
+        },
+        {
+          ...axis,
+          grid,
           size: (_plot, marks) => toWidth(marks),
           values: (_plot, splits, _axis, _space, step) => splits.map((value) => toMark(value, drawing.as, step)),
         },
@@ -227,6 +286,8 @@ export function draw(
   )
   showTip = createTip(plot, colors)
   const sized = new ResizeObserver(() => {
+    // On paper the drawn chart is scaled by its style.
+    if (matchMedia('print').matches) return
     if (element.clientWidth !== plot.width || element.clientHeight !== plot.height)
       plot.setSize({ width: element.clientWidth, height: element.clientHeight })
   })

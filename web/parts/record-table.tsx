@@ -157,7 +157,8 @@ export function RecordTable<T>(props: {
   const { records } = props
   const isLong = records.length > FIRST_ROWS
   useReserved(section, isLong, columns.map(({ title }) => title).join())
-  const scroll = columns.length <= MOST_FITTING ? 'scroll fits' : 'scroll'
+  // Only fixed widths are known to fit.
+  const scroll = props.isSteady && columns.length <= MOST_FITTING ? 'scroll fits' : 'scroll'
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard.
     <section class={scroll} ref={section} tabIndex={0} aria-label={`Table: ${props.caption}`}>

@@ -1,5 +1,5 @@
 import { now } from '../clock.ts'
-import { type Kind, toAgo, toDistinct, toFullNumber, toLocal, toText, toUtc } from '../format.ts'
+import { type Kind, toAgo, toDay, toDistinct, toFullNumber, toLocal, toText, toUntil, toUtc } from '../format.ts'
 
 const SIGNED: readonly Kind[] = ['change', 'points', 'usdChange', 'amountChange']
 
@@ -35,16 +35,29 @@ export const Change = ({ of }: { of: number | null | undefined }) => (
   <Value of={of} as="change" why="The history is too short." />
 )
 
-/** A time in UTC, with the reader's local time as a tooltip. */
-export function TimeValue({ at, why }: { at: string | Date | null | undefined; why?: string }) {
+interface TimeProps {
+  readonly at: string | Date | null | undefined
+  readonly why?: string
+}
+
+function Time({ at, why, toWords }: TimeProps & { toWords: (at: Date) => string }) {
   if (at === null || at === undefined) return <Unknown why={why} />
   const date = new Date(at)
   return (
-    <time dateTime={date.toISOString()} title={toLocal(date)}>
-      {toUtc(date)}
+    <time dateTime={date.toISOString()} title={toWords === toUtc ? toLocal(date) : `${toUtc(date)}, ${toLocal(date)}`}>
+      {toWords(date)}
     </time>
   )
 }
+
+/** A time in UTC, with the reader's local time as a tooltip. */
+export const TimeValue = (props: TimeProps) => <Time {...props} toWords={toUtc} />
+
+/** The day of a time in UTC. */
+export const DayValue = (props: TimeProps) => <Time {...props} toWords={toDay} />
+
+/** The distance to a coming time. */
+export const Until = (props: TimeProps) => <Time {...props} toWords={(at) => toUntil(at, now.value)} />
 
 /** The age of a time. */
 export function Ago({ at }: { at: Date }) {

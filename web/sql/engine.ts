@@ -8,7 +8,7 @@ import {
   type Catalog,
   type FileTable,
   findNamed,
-  findScanned,
+  findScans,
   isDescription,
   toDefinition,
   toStatement,
@@ -25,6 +25,9 @@ const MOST_BYTES = 150_000_000
 
 export const toSize = (bytes: number) =>
   bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`
+
+/** Files that are read concurrently: more would wait for DuckDB, which inserts the rows of one at a time. */
+const READERS = 2
 
 /**
  * No extension and no other file is loaded. The optimizer for statistics is off because it would remove the tables of
@@ -70,32 +73,48 @@ export async function startEngine(catalog: Catalog): Promise<Engine> {
 function createEngine(catalog: Catalog, database: AsyncDuckDB, connection: AsyncDuckDBConnection): Engine {
   const tables = new Map<string, FileTable>()
   const defined = new Set<string>()
-  const loaded = new Set<string>()
+  /** The columns of each table that have the values of the file. The others are null. */
+  const loaded = new Map<string, ReadonlySet<string>>()
+  const readers = Array.from({ length: READERS }, createReader)
 
   async function define(statement: string): Promise<void> {
     for (const dataset of findNamed(statement, catalog.datasets)) {
       if (defined.has(dataset.name)) continue
       const { tables: own, statements } = toDefinition(dataset, tables.size)
       for (const one of own) tables.set(one.table, one)
-      for (const one of statements) await connection.query(one)
+      // One message to the worker: a dataset has hundreds of files.
+      await connection.query(statements.join(';\n'))
       defined.add(dataset.name)
     }
   }
 
+  /** The tables that a statement reads and that lack columns for it, with all columns that they need. */
   async function findMissing(statement: string): Promise<FileTable[]> {
     const rows = (await connection.query(`EXPLAIN (FORMAT json) ${statement}`)).toArray()
     const plan = rows.map((row: { explain_value?: unknown }) => String(row.explain_value)).join('\n')
-    return [...findScanned(plan)].filter((table) => !loaded.has(table)).flatMap((table) => tables.get(table) ?? [])
+    return [...findScans(plan, tables)].flatMap(([name, needed]) => {
+      const [table, present] = [tables.get(name), loaded.get(name)]
+      if (table === undefined || [...needed].every((column) => present?.has(column))) return []
+      return {
+        ...table,
+        columns: table.columns.filter((column) => needed.has(column.name) || present?.has(column.name)),
+      }
+    })
   }
 
-  async function load({ file, table, columns }: FileTable, signal: AbortSignal): Promise<void> {
-    // Removes the rows that an aborted load has inserted.
+  async function load({ file, table, columns }: FileTable, reader: Reader, signal: AbortSignal): Promise<void> {
+    // Removes the rows with fewer columns, and those that an aborted load has inserted.
+    loaded.delete(table)
     await connection.query(`TRUNCATE files.${table}`)
-    for await (const arrow of readFile({ url: toAbsolute(`published/${file.path}`), columns }, signal)) {
-      await connection.insertArrowFromIPCStream(arrow, { schema: 'files', name: table, create: false })
+    // Arrow is inserted by position into all columns, so some of the columns need a table of their own.
+    const incoming = `incoming_${table}`
+    for await (const arrow of reader.read({ url: toAbsolute(`published/${file.path}`), columns }, signal)) {
+      await connection.insertArrowFromIPCStream(arrow, { schema: 'files', name: incoming, create: true })
+      await connection.query(`INSERT INTO files.${table} BY NAME SELECT * FROM files.${incoming}`)
+      await connection.query(`DROP TABLE files.${incoming}`)
       signal.throwIfAborted()
     }
-    loaded.add(table)
+    loaded.set(table, new Set(columns.map(({ name }) => name)))
   }
 
   async function loadMissing(statement: string, signal: AbortSignal, onStep: (step: string) => void): Promise<void> {
@@ -105,11 +124,15 @@ function createEngine(catalog: Catalog, database: AsyncDuckDB, connection: Async
       throw new Error(
         `The query needs ${missing.length} more files with ${toSize(bytes)}, and at most ${toSize(MOST_BYTES)} are loaded for one query. Add conditions on interval, year, month or the time column.`,
       )
-    for (const [at, one] of missing.entries()) {
-      onStep(`Loading file ${at + 1} of ${missing.length}, ${toSize(bytes)} in all`)
-      signal.throwIfAborted()
-      await load(one, signal)
+    const queue = missing.entries()
+    const loadOn = async (reader: Reader) => {
+      for (const [at, one] of queue) {
+        onStep(`Loading file ${at + 1} of ${missing.length}, ${toSize(bytes)} in all`)
+        signal.throwIfAborted()
+        await load(one, reader, signal)
+      }
     }
+    await Promise.all(readers.map(loadOn))
   }
 
   return {
@@ -121,42 +144,63 @@ function createEngine(catalog: Catalog, database: AsyncDuckDB, connection: Async
       onStep('Running')
       return readResult(connection, statement)
     },
-    close: () => database.terminate(),
+    close: () => {
+      for (const reader of readers) reader.close()
+      return database.terminate()
+    },
   }
 }
 
-/** The rows of a file as Arrow streams. */
-async function* readFile(request: ReadRequest, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  const worker = new Worker(new URL('./reader.ts', import.meta.url), { type: 'module' })
-  const replies: ReadReply[] = []
-  let wake = () => {}
-  const add = (reply: ReadReply) => {
-    replies.push(reply)
-    wake()
+interface Reader {
+  /** The rows of a file as Arrow streams. One file is read at a time. */
+  read(request: ReadRequest, signal: AbortSignal): AsyncGenerator<Uint8Array>
+  close(): void
+}
+
+/** Reads files in a worker, which starts with the first file. After an abort or a failure the next file gets a new one. */
+function createReader(): Reader {
+  let worker: Worker | undefined
+  const close = () => {
+    worker?.terminate()
+    worker = undefined
   }
-  const abort = () => add({ failure: 'The query was cancelled.' })
-  worker.onmessage = ({ data }: MessageEvent<ReadReply>) => add(data)
-  worker.onerror = ({ message }) => add({ failure: `The reader of files failed: ${message}` })
-  signal.addEventListener('abort', abort)
-  worker.postMessage(request)
-  try {
-    for (;;) {
-      const reply = replies.shift()
-      if (reply === undefined) {
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
-        continue
-      }
-      signal.throwIfAborted()
-      if ('failure' in reply) throw new Error(reply.failure)
-      if ('isEnd' in reply) return
-      yield reply.arrow
+  async function* read(request: ReadRequest, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    worker ??= new Worker(new URL('./reader.ts', import.meta.url), { type: 'module' })
+    const replies: ReadReply[] = []
+    let wake = () => {}
+    const add = (reply: ReadReply) => {
+      replies.push(reply)
+      wake()
     }
-  } finally {
-    signal.removeEventListener('abort', abort)
-    worker.terminate()
+    const abort = () => add({ failure: 'The query was cancelled.' })
+    worker.onmessage = ({ data }: MessageEvent<ReadReply>) => add(data)
+    worker.onerror = ({ message }) => add({ failure: `The reader of files failed: ${message}` })
+    signal.addEventListener('abort', abort)
+    worker.postMessage(request)
+    let isWhole = false
+    try {
+      for (;;) {
+        const reply = replies.shift()
+        if (reply === undefined) {
+          await new Promise<void>((resolve) => {
+            wake = resolve
+          })
+          continue
+        }
+        signal.throwIfAborted()
+        if ('failure' in reply) throw new Error(reply.failure)
+        if ('isEnd' in reply) {
+          isWhole = true
+          return
+        }
+        yield reply.arrow
+      }
+    } finally {
+      signal.removeEventListener('abort', abort)
+      if (!isWhole) close()
+    }
   }
+  return { read, close }
 }
 
 async function readResult(connection: AsyncDuckDBConnection, statement: string): Promise<Result> {

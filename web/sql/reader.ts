@@ -18,7 +18,7 @@ import {
 import { type FileMetaData, parquetMetadata, parquetReadObjects } from 'hyparquet'
 import { decompressZstd } from 'hyparquet-compressors'
 
-/** The file to read, with the DuckDB types of its columns. */
+/** The file to read, with the columns to read and their DuckDB types. */
 export interface ReadRequest {
   readonly url: string
   readonly columns: readonly { readonly name: string; readonly type: string }[]
@@ -103,6 +103,7 @@ async function read({ url, columns }: ReadRequest): Promise<void> {
   for (let rowStart = 0; rowStart < count; rowStart += ROWS) {
     const rows = await parquetReadObjects({
       ...{ file, metadata, compressors, rowStart, rowEnd: Math.min(count, rowStart + ROWS) },
+      columns: columns.map(({ name }) => name),
       parsers: { timestampFromMilliseconds: Number, timestampFromMicroseconds: (micros) => Number(micros / 1000n) },
     })
     const vectors = columns.map(({ name, type }) => [name, toVector(rows, name, type)] as const)

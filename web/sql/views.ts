@@ -136,8 +136,43 @@ export function findNamed(statement: string, datasets: readonly PublishedDataset
   return datasets.filter(({ name }) => words.has(toViewName(name)))
 }
 
-/** The tables of files that a plan reads. */
-export const findScanned = (plan: string): ReadonlySet<string> => new Set(plan.match(/\bpublished_\d+\b/g))
+/** The part of a plan's node that names the scanned table and columns. A list of one element is that element. */
+interface PlanNode {
+  readonly name?: string
+  readonly children?: readonly PlanNode[]
+  readonly extra_info?: {
+    readonly Table?: string
+    readonly Projections?: string | readonly string[]
+    readonly Filters?: string | readonly string[]
+  }
+}
+
+/**
+ * The tables of files that a plan reads, each with its columns that the plan needs: those of the result of a scan, and
+ * those of its filters. A scan without a list of columns needs all of them.
+ * @param plan of `EXPLAIN (FORMAT json)`
+ */
+export function findScans(
+  plan: string,
+  tables: ReadonlyMap<string, Pick<FileTable, 'columns'>>,
+): ReadonlyMap<string, ReadonlySet<string>> {
+  const scans = new Map<string, Set<string>>()
+  const visit = ({ name = '', children = [], extra_info: facts = {} }: PlanNode) => {
+    children.forEach(visit)
+    const [table] = /\bpublished_\d+\b/.exec(facts.Table ?? '') ?? []
+    if (table === undefined) return
+    const needed = scans.get(table) ?? new Set()
+    const projected = [facts.Projections ?? []].flat()
+    const filters = [facts.Filters ?? []].flat().join('\n')
+    const names = (tables.get(table)?.columns ?? []).map((column) => column.name)
+    // Positions of rows, and scans of another kind, have names of their own.
+    const isKnown = name.trim() === 'SEQ_SCAN' && projected.length > 0 && projected.every((one) => names.includes(one))
+    for (const one of names) if (!isKnown || projected.includes(one) || filters.includes(one)) needed.add(one)
+    scans.set(table, needed)
+  }
+  ;(JSON.parse(plan) as readonly PlanNode[]).forEach(visit)
+  return scans
+}
 
 /** Questions with their SQL, over datasets of every publication. */
 export const QUESTIONS: readonly { readonly title: string; readonly sql: string }[] = [

@@ -6,7 +6,7 @@ import { type ConditionContext, type Facts, formatValue, type Result, type RuleO
 import { NEWEST_WITHIN_MS, NO_ENTITY, toLevelFacts, toMoveFacts, toRows, toSubjects } from './conditions/series.ts'
 import type { AlertEntity, Rule } from './rules.ts'
 import { SERIES, type Series } from './series.ts'
-import { type AlertStore, CORRECTION, EVENTS_MS, type Firing, type RecordedFiring, toTime } from './state.ts'
+import { type AlertStore, CORRECTION, EVENTS_MS, type Firing, formatTime, type RecordedFiring } from './state.ts'
 
 /** Changes of history since the last evaluation of a group. */
 export interface Corrected {
@@ -333,7 +333,7 @@ function toWithdrawnFacts(firing: RecordedFiring, value: number | null): Facts {
     ...{ entity, observedAt, value, before: firing.value, threshold, unit, page, request },
     describe: () => ({
       title: `Correction: withdrawn: ${title.replace(/^Correction: /, '')}`,
-      text: `History was corrected: the alert of ${toTime(firedAt)} does not hold. Its value at ${toTime(observedAt ?? firedAt)} was ${was}.${is}`,
+      text: `History was corrected: the alert of ${formatTime(firedAt)} does not hold. Its value at ${formatTime(observedAt ?? firedAt)} was ${was}.${is}`,
     }),
   }
 }

@@ -15,6 +15,8 @@ const BATCH = { concurrency: 1, most: MOST_NAMES, weigh: () => 1 } as const
 
 const toMs = (column: string) => `toUnixTimestamp64Milli(${column})`
 export const toTime = (ms: number): string => new Date(ms).toISOString()
+/** A time in a text for people, to the minute: `2026-11-27 14:05 UTC`. */
+export const formatTime = (ms: number): string => `${toTime(ms).slice(0, 16).replace('T', ' ')} UTC`
 const toTimeOrNull = (ms: number | null) => (ms === null ? null : toTime(ms))
 
 const ruleRow = z.object({

@@ -4,7 +4,7 @@ import { DAY_MS } from '../../../shared/intervals.ts'
 import { openLedgers } from '../../../shared/ledger/ledger.ts'
 import { readFailing } from '../../../shared/store/failing-providers.ts'
 import { readNewest, toFreshnessState, toLagSeconds } from '../../../shared/store/readiness.ts'
-import { toTime } from '../state.ts'
+import { formatTime } from '../state.ts'
 import { type ConditionContext, type Evaluate, NOTHING, type Result, type RuleOf } from './condition.ts'
 
 const correctedRow = z.object({
@@ -56,13 +56,13 @@ export const evaluateDatasets: Evaluate<'dataset'> = async (rules, context) => {
                   ...{ ...facts, request, observedAt: row.position, position: row.position },
                   describe: () => ({
                     title: `Dataset ${name}: history was corrected`,
-                    text: `History of ${row.entities} entities between ${toTime(row.from)} and ${toTime(row.to)} was stored anew.`,
+                    text: `History of ${row.entities} entities between ${formatTime(row.from)} and ${formatTime(row.to)} was stored anew.`,
                   }),
                 },
               ]
         return [rule.name, { type: 'progress', subjects }]
       }
-      const newestText = at === null ? 'It has no data.' : `Its newest value is of ${toTime(at)}.`
+      const newestText = at === null ? 'It has no data.' : `Its newest value is of ${formatTime(at)}.`
       if (is === 'stale') {
         // An empty dataset was never collected: that is how a service without its key begins.
         const state = toFreshnessState(toLagSeconds(at, now), dataset?.cadence ?? '1d')
@@ -98,7 +98,7 @@ export const evaluateProviders: Evaluate<'provider'> = async (rules, { db, now }
           ...{ holds: now - one.since >= failingFor, observedAt: one.since },
           describe: () => ({
             title: `Provider ${one.provider} fails for ${one.dataset}`,
-            text: `Since ${toTime(one.since)}: ${one.reason}`,
+            text: `Since ${formatTime(one.since)}: ${one.reason}`,
           }),
         }))
       return [rule.name, { type: 'state', isComplete: true, subjects }]

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { groupBy } from '../../../shared/group-by.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
 import { findEntities } from '../rules.ts'
-import { EVENTS_MS, toTime } from '../state.ts'
+import { EVENTS_MS, formatTime } from '../state.ts'
 import {
   type Evaluate,
   isSelected,
@@ -92,7 +92,7 @@ function toEventTime(
 }
 
 const toEndText = (ends: number | null, now: number) =>
-  ends === null ? '' : ` The vote ${ends > now ? 'ends' : 'ended'} at ${toTime(ends)}.`
+  ends === null ? '' : ` The vote ${ends > now ? 'ends' : 'ended'} at ${formatTime(ends)}.`
 
 export const evaluateProposals: Evaluate<'proposal'> = async (rules, { db, registry, now }) => {
   const entities = new Map(rules.map((rule) => [rule.name, findEntities(rule, registry) ?? []]))

@@ -4,7 +4,7 @@ import { DAY_MS, HOUR_MS } from '../../../shared/intervals.ts'
 import type { Registry } from '../../../shared/registry/registry.ts'
 import { type AlertEntity, findEntities, type Rule } from '../rules.ts'
 import { SERIES, type Series, type SeriesName } from '../series.ts'
-import { toTime } from '../state.ts'
+import { formatTime } from '../state.ts'
 import {
   type ConditionContext,
   type Evaluate,
@@ -88,7 +88,7 @@ export function toLevelFacts({ what }: RuleOf<'level'>, entity: AlertEntity | nu
       const [shown, bound] = [formatValue(value, unit), formatValue(threshold, unit)]
       return {
         title: `${toPrefix(entity)}${label} ${above === undefined ? 'below' : 'above'} ${bound}`,
-        text: `${label} is ${shown} at ${toTime(at)}. The level is ${bound}.`,
+        text: `${label} is ${shown} at ${formatTime(at)}. The level is ${bound}.`,
       }
     },
   }
@@ -138,7 +138,7 @@ export function toMoveFacts({ what }: RuleOf<'move'>, entity: AlertEntity | null
       const change = `${move.change > 0 ? '+' : ''}${move.change.toFixed(1)} %`
       return {
         title: `${toPrefix(entity)}${label} ${change} within ${formatDuration(what.within)}`,
-        text: `${label} is ${formatValue(row.value, unit)} at ${toTime(row.at)}, after ${formatValue(move.before, unit)}.`,
+        text: `${label} is ${formatValue(row.value, unit)} at ${formatTime(row.at)}, after ${formatValue(move.before, unit)}.`,
       }
     },
   }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { groupBy } from '../../../shared/group-by.ts'
 import { DAY_MS } from '../../../shared/intervals.ts'
 import { findEntities } from '../rules.ts'
-import { toTime } from '../state.ts'
+import { formatTime } from '../state.ts'
 import { type Evaluate, formatValue, NUMBER, type Result, toEntityFacts } from './condition.ts'
 
 const treasuryRow = z.object({
@@ -75,7 +75,7 @@ FROM dao_treasuries FINAL WHERE observed_at >= fromUnixTimestamp64Milli({since: 
             ...{ value: moved.usd, before: null, threshold: movedUsd, unit: 'USD' },
             describe: () => ({
               title: `${entity.name}: treasury ${moved.usd > 0 ? 'received' : 'spent'} ${formatValue(Math.abs(moved.usd), 'USD')} of ${moved.symbol}`,
-              text: `${NUMBER.format(Math.abs(moved.quantity))} ${moved.symbol} between ${toTime(before.at)} and ${toTime(day.at)}.`,
+              text: `${NUMBER.format(Math.abs(moved.quantity))} ${moved.symbol} between ${formatTime(before.at)} and ${formatTime(day.at)}.`,
             }),
           }
         })

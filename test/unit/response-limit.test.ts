@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { createByteBudget, createResponseLimit } from '../../api/admission/open-responses.ts'
+import { createResponseLimit } from '../../api/admission/admission.ts'
 
 const toResponse = (destroyed = false) => Object.assign(new EventEmitter(), { destroyed }) as unknown as ServerResponse
 
@@ -10,9 +10,9 @@ function createReaders() {
   const slow = new Set<unknown>()
   return {
     slow,
-    closeSlowest: <R>(among: Iterable<R>): R | undefined => {
+    closeSlowest: (among: Iterable<ServerResponse>) => {
       const closed = [...among].find((response) => slow.delete(response))
-      if (closed instanceof EventEmitter) closed.emit('close')
+      closed?.emit('close')
       return closed
     },
   }
@@ -21,13 +21,12 @@ function createReaders() {
 describe('createResponseLimit', () => {
   it('rejects a client at its limit with 429 and `Retry-After`, but no other client', () => {
     const limit = createResponseLimit(createReaders(), 4, 2)
-    const responses = [toResponse(), toResponse()]
-    for (const response of responses) limit.add(response, 'a')
+    const [release] = [toResponse(), toResponse()].map((response) => limit.add(response, 'a'))
     expect(() => limit.add(toResponse(), 'a')).toThrow(
       expect.objectContaining({ code: 'rate_limited', particulars: { headers: { 'Retry-After': '10' } } }),
     )
     limit.add(toResponse(), 'b')
-    limit.remove(responses[0] as ServerResponse)
+    release?.()
     expect(() => limit.add(toResponse(), 'a')).not.toThrow()
   })
 
@@ -55,46 +54,32 @@ describe('createResponseLimit', () => {
     limit.add(toResponse(), 'c')
     expect(readers.slow.size).toBe(0)
   })
-})
 
-describe('createByteBudget', () => {
-  it('rejects an answer over the budget while no reader is slow, and counts bytes until a response closes', () => {
-    const budget = createByteBudget(createReaders(), 100)
+  it('rejects an amount over the limit while no reader is slow, and counts it until the response closes', () => {
+    const limit = createResponseLimit(createReaders(), 100)
     const first = toResponse()
-    budget.add(first, Buffer.alloc(60))
-    budget.add(toResponse(), Buffer.alloc(40))
-    expect(() => budget.add(toResponse(), Buffer.alloc(1))).toThrow(expect.objectContaining({ code: 'unavailable' }))
+    limit.add(first, 'a', 60)
+    limit.add(toResponse(), 'a', 40)
+    expect(() => limit.add(toResponse(), 'a', 1)).toThrow(expect.objectContaining({ code: 'unavailable' }))
     first.emit('close')
-    expect(() => budget.add(toResponse(), Buffer.alloc(60))).not.toThrow()
+    expect(() => limit.add(toResponse(), 'a', 60)).not.toThrow()
   })
 
-  it('counts the bytes of a body that several clients read once, until the last of them closes', () => {
-    const budget = createByteBudget(createReaders(), 100)
-    const body = Buffer.alloc(60)
-    const [first, second] = [toResponse(), toResponse()]
-    budget.add(first, body)
-    budget.add(second, body)
-    budget.add(toResponse(), Buffer.alloc(40))
-    first.emit('close')
-    expect(() => budget.add(toResponse(), Buffer.alloc(1))).toThrow(expect.objectContaining({ code: 'unavailable' }))
-    second.emit('close')
-    expect(() => budget.add(toResponse(), Buffer.alloc(60))).not.toThrow()
-  })
-
-  it('closes slow readers for a new answer, and counts their bytes no longer', () => {
+  it('closes slow readers for a new response until its amount fits, and counts theirs no longer', () => {
     const readers = createReaders()
-    const budget = createByteBudget(readers, 100)
-    const slow = [toResponse(), toResponse()]
-    for (const response of slow) budget.add(response, Buffer.alloc(50))
-    for (const response of slow) readers.slow.add(response)
-    budget.add(toResponse(), Buffer.alloc(100))
+    const limit = createResponseLimit(readers, 100)
+    for (const response of [toResponse(), toResponse()]) {
+      limit.add(response, 'a', 50)
+      readers.slow.add(response)
+    }
+    limit.add(toResponse(), 'b', 100)
     expect(readers.slow.size).toBe(0)
-    expect(() => budget.add(toResponse(), Buffer.alloc(1))).toThrow(expect.objectContaining({ code: 'unavailable' }))
+    expect(() => limit.add(toResponse(), 'b', 1)).toThrow(expect.objectContaining({ code: 'unavailable' }))
   })
 
   it('does not count a response that was closed before', () => {
-    const budget = createByteBudget(createReaders(), 100)
-    budget.add(toResponse(true), Buffer.alloc(100))
-    expect(() => budget.add(toResponse(), Buffer.alloc(100))).not.toThrow()
+    const limit = createResponseLimit(createReaders(), 100)
+    limit.add(toResponse(true), 'a', 100)
+    expect(() => limit.add(toResponse(), 'a', 100)).not.toThrow()
   })
 })

@@ -1,9 +1,8 @@
 import { timingSafeEqual } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
-import { toReason } from '../../shared/errors.ts'
-import { type Allowance, allowance } from '../../shared/keys/allowance.ts'
-import { readKeys, type StoredKey, toKeyHash, toKeyId } from '../../shared/keys/key-file.ts'
-import type { Logger } from '../../shared/telemetry/log.ts'
+import { toReason } from '../errors.ts'
+import { type Allowance, allowance } from './allowance.ts'
+import { readKeys, type StoredKey, toKeyHash, toKeyId } from './key-file.ts'
 
 /** The holder of a key, and its allowance. */
 export interface Holder {
@@ -16,6 +15,12 @@ export interface KeyRing {
   /** The holder of a key; undefined for a wrong or revoked one. */
   find(key: string): Holder | undefined
   close(): void
+}
+
+/** The part of a logger that is used here. Its module imports the configuration, which imports this folder. */
+interface Log {
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
 }
 
 /** Maximum delay until a new or revoked key takes effect. */
@@ -43,7 +48,7 @@ const readActiveKeys = (path: string) =>
  * file exists.
  * @throws DataError `config` if the file is invalid at the start.
  */
-export function openKeyRing(path: string, log: Logger): KeyRing {
+export function openKeyRing(path: string, log: Log): KeyRing {
   // Taken before the file is read: a change in between counts as a change.
   let seen = toState(path)
   const isThere = existsSync(path)

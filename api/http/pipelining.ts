@@ -1,8 +1,23 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { breakOff } from '../http/break-off.ts'
-import type { Pipelining } from './admission.ts'
+import { breakOff } from './break-off.ts'
+
+/** Serializes the requests of each connection. */
+export interface Pipelining {
+  /**
+   * Calls `answer` after the earlier responses of the connection have ended; never if the connection closes first.
+   */
+  take(
+    request: IncomingMessage,
+    response: ServerResponse,
+    answer: (request: IncomingMessage, response: ServerResponse) => void,
+  ): void
+  /** Stops reading a connection, and ends it after the requests read so far are answered. */
+  endAfterAnswers(socket: Duplex, end: () => void): void
+  /** Observes the connections of a server. */
+  watch(server: Server): void
+}
 
 /** Memory limit for requests that wait behind another one of their connection, over all connections. */
 const MAX_WAITING_BYTES = 32 * 1024 * 1024
@@ -93,7 +108,7 @@ const toBytes = ({ rawHeaders, url = '' }: IncomingMessage) =>
  * together hold at most `maxBytes`: beyond the limit the connection that holds most is closed. A paused socket does not
  * notice a disconnect, so only the sockets of pipelining clients are paused.
  */
-export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining & { watch(server: Server): void } {
+export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining {
   const connections = new WeakMap<Duplex, Connection>()
   const holders = new Set<Connection>()
   const rotation = createRotation()

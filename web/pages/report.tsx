@@ -1,0 +1,70 @@
+import { useEffect, useState } from 'preact/hooks'
+import { useAnswer } from '../answers.ts'
+import { toUtc } from '../format.ts'
+import { type Answer, toQuestion } from '../interface.ts'
+import { isDemo } from '../mode.ts'
+import { toAbsolute } from '../place.ts'
+import { TwitterFollowers } from './community.tsx'
+import { FeesHistory } from './fees.tsx'
+import { GovernanceSummary } from './governance.tsx'
+import { PriceChart } from './price-chart.tsx'
+import { Proposals } from './proposals.tsx'
+import { TreasuryAssets, TreasuryHistory } from './treasury.tsx'
+import { Voters } from './voters.tsx'
+
+type Dao = Answer<'/data/daos'>[number]
+
+/** What fits on two sheets of A4. */
+const [MOST_ASSETS, MOST_PROPOSALS, MOST_VOTERS] = [10, 10, 10]
+
+/** Puts the source, the time and the page number in the margins of each printed page. */
+function useMargins(source: string, time: string): void {
+  useEffect(() => {
+    const sheet = new CSSStyleSheet()
+    const style = 'font: 7pt sans-serif; color: #5a6372'
+    sheet.replaceSync(`@page {
+      margin: 14mm 12mm 16mm;
+      @bottom-left { ${style}; content: ${JSON.stringify(`Source: ${source}`)} }
+      @bottom-right { ${style}; content: ${JSON.stringify(`${time}, page `)} counter(page) " of " counter(pages) }
+    }`)
+    document.adoptedStyleSheets.push(sheet)
+    return () => {
+      document.adoptedStyleSheets = document.adoptedStyleSheets.filter((one) => one !== sheet)
+    }
+  }, [source, time])
+}
+
+/** A DAO on two printed pages: money on the first, votes on the second. */
+export function Report({ dao: { _id: id, name, token, snapshotName } }: { dao: Dao }) {
+  // The time of the report is the time at which it was opened.
+  const [time] = useState(() => toUtc(new Date()))
+  const source = toAbsolute(`daos/${id}`)
+  useMargins(isDemo ? `${source} (demo, all numbers are simulated)` : source, time)
+  const chains = new Map(
+    useAnswer(toQuestion('/data/chains', {})).received?.data.map(({ _id, name: chain }) => [_id, chain]),
+  )
+  return (
+    <div class="report column">
+      <p class="links">
+        <span>
+          Report of {time}. Source: {source}
+        </span>
+        <button type="button" onClick={() => print()}>
+          Print or save as PDF
+        </button>
+      </p>
+      <div class="grid">
+        {token !== null && <PriceChart id={token._id} name={token.name} dao={id} isLow />}
+        <TreasuryHistory id={id} name={name} />
+        <FeesHistory id={id} name={name} />
+        <TwitterFollowers id={id} name={name} />
+      </div>
+      <TreasuryAssets id={id} chains={chains} most={MOST_ASSETS} />
+      <div class="column next-page">
+        <GovernanceSummary id={id} space={snapshotName} />
+        <Proposals id={id} limit={MOST_PROPOSALS} />
+        <Voters id={id} most={MOST_VOTERS} />
+      </div>
+    </div>
+  )
+}
