@@ -104,7 +104,7 @@ export const toChunkBuckets = (interval: Interval, isDerived: boolean): number =
 const EVERYTHING: SeriesChunk = { number: 0, from: 0, to: END_OF_TIME }
 
 /** The complete chunks that contain a range. Chunks are counted from the first Monday, on which all grids begin. */
-export function toChunks({ from, to }: TimeRange, { form, chunkBuckets }: Series): SeriesChunk[] {
+function toChunks({ from, to }: TimeRange, { form, chunkBuckets }: Series): SeriesChunk[] {
   if (chunkBuckets === null) return [EVERYTHING]
   const length = toChunkMs(form.interval, chunkBuckets)
   const toStart = (number: number) => number * length + MONDAY_SHIFT_MS
