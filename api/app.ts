@@ -30,6 +30,7 @@ import { createApiMetrics, createRequestIds, inRequestSpan, noteFailure, noteHea
 import { createServing } from './serving/serve.ts'
 import { createSpools } from './serving/spool.ts'
 import { createStreaming } from './serving/stream.ts'
+import { startWarm, type WarmStartOptions } from './serving/warm-start.ts'
 
 /** Properties that the app creates itself. */
 type OwnProperty = 'now' | 'chunks' | 'storedPoints' | 'readiness' | 'counts' | 'connect'
@@ -41,9 +42,16 @@ export type AppOptions = Omit<AppContext, OwnProperty> &
     readonly now?: () => number
     /** Heartbeat interval of streams. Tests may shorten it. */
     readonly heartbeatMs?: number
+    /** Fills the caches after the start. Default: they begin empty. */
+    readonly warmStart?: WarmStartOptions
   }
 
 type Options = AppOptions & { readonly admission: Admission }
+
+/** The client of the requests that fill the caches after the start. */
+const WARM_START = 'warm start'
+/** A larger share of the series cache would evict what the first of these requests cached. */
+const MOST_WARM_SHARE = 0.9
 
 const ALLOWED = 'GET, HEAD, OPTIONS'
 /** Like Express, which ignores a slash at the end of a route's path. */
@@ -81,7 +89,9 @@ function refuseMethod(request: Request, response: Response): void {
  * Finds the route of a request if its path equals a route's path. The request then bypasses Express, which would take as long
  * as assembling one day of prices. Express handles aliases, paths with parameters and all others.
  */
-function createRouteFinder(routes: readonly Route[]): (request: IncomingMessage) => Route | undefined {
+function createRouteFinder(
+  routes: readonly Route[],
+): (request: Pick<IncomingMessage, 'method' | 'url'>) => Route | undefined {
   const byPath = new Map(routes.map((route) => [route.path, route]))
   return ({ method, url = '' }) => {
     if (method !== 'GET' && method !== 'HEAD') return undefined
@@ -142,6 +152,21 @@ export function createApp(options: Options): RequestListener {
   const all: readonly Route[] = [...routes, openApiRoute(toDocument)]
 
   const findRoute = createRouteFinder(all)
+  const { warmStart, stopping } = options
+  if (warmStart !== undefined && stopping !== undefined && cacheBytes > 0) {
+    const { changeFeed, chunks, now } = appContext
+    startWarm({
+      ...{ ...warmStart, stopping, log, now, listRecent: serving.listRecent },
+      answer: async (url, signal) => {
+        const route = findRoute({ method: 'GET', url })
+        const request = { url, client: WARM_START, requestId: WARM_START }
+        if (route !== undefined) await serving.answer(route, request, signal)
+      },
+      canCache: () =>
+        all.every(({ datasets: [main] }) => main === undefined || changeFeed.version(main.name) !== undefined),
+      isFull: () => chunks.bytes > MOST_WARM_SHARE * chunks.maxBytes,
+    })
+  }
   const fail = (context: RequestContext, failure: unknown) => {
     noteFailure(failure)
     failures.respond(context, failure)

@@ -1,5 +1,6 @@
 import cluster from 'node:cluster'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Config, loadConfig } from '../shared/config/config.ts'
 import { toHttpUrl } from '../shared/config/networks.ts'
@@ -49,9 +50,22 @@ export async function startApi(
   const limits = openRateLimits(config.api.limits, { redis: counter, prefix: config.redis.prefix, log })
   const stopping = new AbortController()
   // Until ClickHouse answers, the service responds with 503 and logs the reason.
-  void untilClickHouseAnswers(db, config.clickhouse.url, { log, signal: stopping.signal }).then(refresh)
+  const ready = untilClickHouseAnswers(db, config.clickhouse.url, { log, signal: stopping.signal }).then(refresh)
+  // Without a fixed port the next process would not find the file.
+  const file = join(config.dataDir, `recent-requests-${config.api.port}.json`)
+  const warm = config.api.port === 0 ? {} : { warmStart: { file, ready } }
   const shown = { log, metrics, stopping: stopping.signal }
-  const server = createApiServer({ db, registry, config, changeFeed, changeStream, limits, ...shown, ...options })
+  const server = createApiServer({
+    db,
+    registry,
+    config,
+    changeFeed,
+    changeStream,
+    limits,
+    ...shown,
+    ...warm,
+    ...options,
+  })
   const { host, port: configuredPort } = config.api
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen({ host, port: configuredPort, backlog: MOST_CONNECTING }, resolve)

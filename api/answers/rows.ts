@@ -2,7 +2,7 @@ import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
-import type { BufferPool, Sized } from '../cache/chunks.ts'
+import type { Sized } from '../cache/chunks.ts'
 import { JSON_RECORDS } from './formats.ts'
 
 /** Rows of a series as JSON, ordered by time. */
@@ -16,9 +16,6 @@ export interface Rows extends Sized {
   /** The time of the newest value in a row, in Unix milliseconds. */
   asOf(row: number): number
 }
-
-/** Separator between two rows. */
-const COMMA = 0x2c
 
 const countRows = ({ starts }: Rows) => starts.length - 1
 
@@ -65,47 +62,6 @@ function findRow(rows: Rows, holds: (at: number) => boolean): number {
 export function toSlice(rows: Rows, { from, to }: { from: number; to: number }): Slice {
   const [first, end] = [findRow(rows, (at) => at >= from), findRow(rows, (at) => at >= to)]
   return { rows, first: Math.min(first, end), end }
-}
-
-/** Like `toSlice`, for rows ordered newest first. */
-export function toSliceBack(rows: Rows, { from, to }: { from: number; to: number }): Slice {
-  const [first, end] = [findRow(rows, (at) => at < to), findRow(rows, (at) => at < from)]
-  return { rows, first: Math.min(first, end), end }
-}
-
-/** The bytes of a non-empty slice, without surrounding commas. */
-const toBytes = ({ rows, first, end }: Slice): Buffer =>
-  rows.bytes.subarray(rows.starts[first], (rows.starts[end] as number) - 1)
-
-/** Copies a slice into separate rows, so that the rest of the chunk can be freed. */
-export function detach(slice: Slice): Rows {
-  const { rows, first, end } = slice
-  if (first === end) return NO_ROWS
-  const offset = rows.starts[first] as number
-  const starts = rows.starts.slice(first, end + 1).map((start) => start - offset)
-  const times = (of: Rows['at']) => Float64Array.from({ length: end - first }, (_, row) => of(first + row))
-  return toRows(Buffer.from(toBytes(slice)), starts, times(rows.at), times(rows.asOf))
-}
-
-export const NO_FRAME = { before: '', after: '' }
-
-/** Writes consecutive slices as one JSON array in a frame, into a buffer from `take`. */
-export function toArray(
-  slices: readonly Slice[],
-  frame: { before: string; after: string },
-  take: BufferPool['take'] = Buffer.allocUnsafe,
-): Buffer {
-  const parts = slices.filter(({ first, end }) => first !== end).map(toBytes)
-  const [before, after] = [`${frame.before}[`, `]${frame.after}`]
-  const length = parts.reduce((sum, part) => sum + part.length, Math.max(0, parts.length - 1))
-  const body = take(Buffer.byteLength(before) + length + Buffer.byteLength(after))
-  let at = body.write(before)
-  for (const [index, part] of parts.entries()) {
-    if (index > 0) body[at++] = COMMA
-    at += part.copy(body, at)
-  }
-  body.write(after, at)
-  return body
 }
 
 /** One thread is enough to write JSON for a client. */

@@ -16,6 +16,8 @@ export interface ResolvedRequests<T> {
   add(request: RawRequest, resolved: T, registryVersion: string): void
   /** Returns undefined for a request that must be resolved. */
   find(request: RawRequest): T | undefined
+  /** The URLs of the last `most` requests, the most recent first. */
+  listRecent(most: number): string[]
 }
 
 const MAX_RESOLVED = 20_000
@@ -39,6 +41,14 @@ export function createResolvedRequests<T>(registryVersion: () => string): Resolv
     find: (request) => {
       const entry = entries.get(toText(request))
       return entry?.version === registryVersion() ? entry.resolved : undefined
+    },
+    listRecent: (most) => {
+      const urls = new Set<string>()
+      for (const text of entries.keys()) {
+        if (urls.size === most) break
+        urls.add(text.slice(0, text.indexOf('\n')))
+      }
+      return [...urls]
     },
   }
 }

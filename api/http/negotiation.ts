@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Transform } from 'node:stream'
 import { promisify } from 'node:util'
-import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib'
+import zlib, { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib'
 import { LRUCache } from 'lru-cache'
 
 /** Longer headers are rare and not cached. */
@@ -67,19 +67,30 @@ export function createMediaTypeChooser<Type extends string>(
   }
 }
 
-export type Encoding = 'identity' | 'gzip' | 'br'
+export type Encoding = 'identity' | 'gzip' | 'zstd' | 'br'
+
+/** Zstandard, which Node has from 22.15 on. The types of Node 20 do not contain it. */
+interface Zstandard {
+  zstdCompress(body: Buffer, callback: (error: Error | null, bytes: Buffer) => void): void
+  createZstdCompress(): Transform
+}
+
+const zstandard = 'zstdCompress' in zlib ? (zlib as unknown as Zstandard) : undefined
+
+/** Compressed encodings, the cheapest first: series are cached in the form of gzip. */
+const COMPRESSED: readonly Encoding[] = ['gzip', ...(zstandard === undefined ? [] : ['zstd' as const]), 'br']
 
 const chooseNamed = remember((header): Encoding => {
   const wishes = toWishes(header)
   const rest = wishes.get('*') ?? 0
-  const [forGzip, forBrotli] = [wishes.get('gzip') ?? rest, wishes.get('br') ?? rest]
-  const best = Math.max(forGzip, forBrotli)
+  const toQuality = (encoding: Encoding) => wishes.get(encoding) ?? rest
+  const best = Math.max(...COMPRESSED.map(toQuality))
   // If identity is not listed, it is acceptable with the lowest preference.
   if (best === 0 || (wishes.get('identity') ?? 0) > best) return 'identity'
-  return forGzip === best ? 'gzip' : 'br'
+  return COMPRESSED.find((encoding) => toQuality(encoding) === best) ?? 'identity'
 })
 
-/** The best encoding that `Accept-Encoding` allows. At equal quality gzip wins over br, because it is cheaper. */
+/** The best encoding that `Accept-Encoding` allows; at equal quality the cheapest. */
 export function chooseEncoding(acceptEncoding: string | string[] | undefined): Encoding {
   const header = String(acceptEncoding ?? '')
   return header === '' || header.length > MAX_LENGTH ? 'identity' : chooseNamed(header)
@@ -94,12 +105,14 @@ const BROTLI_STREAM = { params: { [constants.BROTLI_PARAM_QUALITY]: 2 } }
 
 export async function encode(body: Buffer, encoding: Encoding): Promise<Buffer> {
   if (encoding === 'gzip') return gzipBytes(body)
+  if (encoding === 'zstd' && zstandard !== undefined) return promisify(zstandard.zstdCompress)(body)
   return encoding === 'br' ? brotliBytes(body, BROTLI_COMPLETE) : body
 }
 
 /** A compression stage for a stream; undefined for identity. */
 export function createEncoder(encoding: Encoding): Transform | undefined {
   if (encoding === 'gzip') return createGzip({ level: 1 })
+  if (encoding === 'zstd') return zstandard?.createZstdCompress()
   return encoding === 'br' ? createBrotliCompress(BROTLI_STREAM) : undefined
 }
 
@@ -127,7 +140,7 @@ export function matchesTag(ifNoneMatch: string | undefined, value: string): bool
   if (ifNoneMatch === undefined) return false
   if (ifNoneMatch.trim() === '*') return true
   for (const [, tag = ''] of ifNoneMatch.matchAll(TAG)) {
-    if (tag === value || tag.replace(/-(?:gzip|br)$/, '') === value) return true
+    if (tag === value || tag.replace(/-(?:gzip|zstd|br)$/, '') === value) return true
   }
   return false
 }

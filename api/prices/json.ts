@@ -14,24 +14,24 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
 import { type Answer, MOST_CACHED } from '../answers/answer.ts'
 import type { Representation } from '../answers/formats.ts'
-import { type ChunkCache, type ChunkKey, doIfCached, type Sized } from '../cache/chunks.ts'
+import type { ChunkCache, ChunkKey, Sized } from '../cache/chunks.ts'
 import { toCoarseHeaders } from '../http/headers.ts'
 import { Problem } from '../problem/problem.ts'
 import { toObject } from '../records/answer.ts'
 import type { AppContext } from '../route/define-route.ts'
-import { readChunks, readFirst, toChunks } from '../series/chunks.ts'
+import { selectPoints } from '../series/chunks.ts'
+import type { Points } from '../series/points.ts'
 import {
   describeSeries,
-  inFrame,
   type PointCounts,
   type SeriesQuestion,
   type SeriesRange,
   toTokenFrame,
 } from '../series/series.ts'
 import { answerQuestion } from '../series/series-answer.ts'
-import type { SeriesSource } from '../series/series-source.ts'
-import { type Points, toPoints, toPriceSource } from './chunk.ts'
-import { POINT, pointsSql, pricePoint, priceRow } from './points.ts'
+import { countByChunk, type SeriesSource, toSeries } from '../series/series-source.ts'
+import { observationsSql, POINT, pointsSql, pricePoint, priceRow, writePoints } from './points.ts'
+import { isShort } from './stored-points.ts'
 import { countCoarse } from './table.ts'
 
 /** Records of one token's series: a point alone, or a table row that includes the token. */
@@ -44,7 +44,19 @@ const RECORDS = {
   },
 } as const
 
-function toSource({ key, id, name, symbol }: Token, isTable: boolean): SeriesSource {
+/** Offset of the time of the observation from the end of a point: it is the last member, and its width is fixed. */
+const TIME_WIDTH = '2026-01-01T00:00:00.000Z'.length
+const OBSERVED_FROM_END = '"}}}'.length + TIME_WIDTH
+
+/** The time of the observation of the point that ends at a position. */
+const readObserved = (text: Buffer, end: number) =>
+  Date.parse(text.toString('latin1', end - OBSERVED_FROM_END, end - OBSERVED_FROM_END + TIME_WIDTH))
+
+function toSource(
+  { storedPoints }: Pick<AppContext, 'storedPoints'>,
+  { key, id, name, symbol }: Token,
+  isTable: boolean,
+) {
   const { record, values, constants } = RECORDS[isTable ? 'row' : 'point']
   return {
     name: 'historic-financial',
@@ -56,7 +68,21 @@ function toSource({ key, id, name, symbol }: Token, isTable: boolean): SeriesSou
     sql: (interval) =>
       `SELECT bucket AS row_at, as_of, ${toObject(record, values)} AS record FROM (${pointsSql(interval).all})`,
     params: { token: key, id, name, symbol },
-  }
+    cached: {
+      key: `${tokenPrices.name} ${key}`,
+      readAsOf: readObserved,
+      fast: {
+        read: (db, interval, range, abandoned) =>
+          isShort(range, interval)
+            ? storedPoints[interval]({ token: key, ...range }, abandoned)
+            : writePoints(db, { token: key, interval, ...range }),
+        count: (db, interval, range, toChunkSql) => {
+          const params = { token: key, ...range }
+          return countByChunk(db, { name: 'historic-financial', sql: observationsSql(interval), params }, toChunkSql)
+        },
+      },
+    },
+  } satisfies SeriesSource
 }
 
 /**
@@ -64,7 +90,7 @@ function toSource({ key, id, name, symbol }: Token, isTable: boolean): SeriesSou
  * @throws DataError `storage`, Problem `invalid_parameter` for several tokens.
  */
 export async function answerPricesInForm(
-  call: AppContext & { readonly representation: Representation; readonly entities: readonly Token[] },
+  call: Call & { readonly entities: readonly Token[] },
   question: SeriesQuestion & {
     readonly start: number
     readonly end?: number | undefined
@@ -82,11 +108,18 @@ export async function answerPricesInForm(
     )
   }
   const isTable = call.representation.format !== 'json'
-  const { answer, interval, covered, points } = await answerQuestion(call, toSource(token, isTable), question)
+  const found = await answerQuestion(call, toSource(call, token, isTable), question, { frame: toTokenFrame(token) })
+  const { answer, selected, interval, covered, points } = found
   const answered = { ...covered, tokens: [token.key], interval, resumed: token.key, resume: covered.from }
-  const coarse = points === 0 ? 0 : await countCoarse(call.db, answered, Promise.resolve(points))
-  const described = { ...answer, headers: { ...answer.headers, ...toCoarseHeaders(coarse) } }
-  return isTable ? described : inFrame(described, toTokenFrame(token))
+  const countStored = () => countCoarse(call.db, answered, Promise.resolve(points))
+  const countCached = (cached: Points) =>
+    countCoarsePoints(
+      call,
+      { token: token.key, interval, range: covered, isSpread: isSpread(call) },
+      Promise.resolve(cached),
+    )
+  const coarse = points === 0 ? 0 : await (selected === undefined ? countStored() : countCached(selected))
+  return { ...answer, headers: { ...answer.headers, ...toCoarseHeaders(coarse) } }
 }
 
 interface Newest extends Sized {
@@ -304,7 +337,7 @@ function countWithin(points: Points, all: CoarseBuckets['runs'], { from, to }: T
   const [earliest, latest] = [runs[0], runs.at(-1)]
   if (earliest === undefined || latest === undefined) return 0
   let [count, next] = [0, 0]
-  for (const at of points.readObserved({ from: earliest[0] * CADENCE_MS, to: (latest[1] + 1) * CADENCE_MS })) {
+  for (const at of points.readAsOf({ from: earliest[0] * CADENCE_MS, to: (latest[1] + 1) * CADENCE_MS })) {
     const number = Math.floor(at / CADENCE_MS)
     while (next < runs.length && (runs[next]?.[1] ?? 0) < number) next++
     if (number >= (runs[next]?.[0] ?? Number.POSITIVE_INFINITY)) count++
@@ -317,27 +350,19 @@ function countWithin(points: Points, all: CoarseBuckets['runs'], { from, to }: T
  * cached are read.
  */
 export async function answerPriceSeries(call: Call, series: PriceSeries): Promise<Answer> {
-  const { token, interval, range, limit = Number.POSITIVE_INFINITY } = series
-  const most = Math.min(limit, countBuckets(range.from, range.to, interval))
-  const form = { interval, hasLines: most > MOST_CACHED.pricePoints }
-  const source = toPriceSource(call.storedPoints, token.key, form)
-  // One additional point shows whether more follow.
-  const reading =
-    limit === most ? readFirst(source, call, range, most + 1) : readChunks(source, call, toChunks(range, interval))
-  const selecting = reading.then((chunks) => toPoints(chunks, range, form))
-  const cutting = selecting.then((all) => (all.count > most ? all.head(most) : all))
-  const [all, points, newest, coarse] = await Promise.all([
+  const { token, interval, range, limit } = series
+  const most = Math.min(limit ?? Number.POSITIVE_INFINITY, countBuckets(range.from, range.to, interval))
+  const form = { interval, order: 'asc', hasLines: most > MOST_CACHED.pricePoints } as const
+  const selecting = selectPoints(toSeries(toSource(call, token, false), form), call, range, limit)
+  const reading = selecting.then((selected) => selected.points)
+  const [{ isCut }, points, newest, coarse] = await Promise.all([
     selecting,
-    cutting,
+    reading,
     range.open ? readCachedNewest(call, token.key) : null,
-    countCoarsePoints(call, { token: token.key, interval, range, isSpread: isSpread(call) }, cutting),
+    countCoarsePoints(call, { token: token.key, interval, range, isSpread: isSpread(call) }, reading),
   ])
   const { count, asOf } = points
   const early = points.countSince(toDue(call, interval))
-  const described = describe(call, series, { points: count, early, asOf, newest, coarse, isCut: all !== points })
+  const described = describe(call, series, { points: count, early, asOf, newest, coarse, isCut })
   return { assembled: points.toBody(toTokenFrame(token)), ...described }
 }
-
-/** The same answer from cached chunks only; undefined if a value must be read. */
-export const findPriceSeries = (call: Omit<Call, 'signal'>, series: PriceSeries): Promise<Answer | undefined> =>
-  doIfCached(call, (cached) => answerPriceSeries({ ...call, ...cached }, series))

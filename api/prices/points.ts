@@ -79,13 +79,11 @@ export function pointsSql(interval: Interval): { all: string; columns: string; r
  * SQL for the observations of a token's points (parameters `token`, `from` and `to` as above), unordered, each with its
  * table part. Contains all observations of a bucket, while `pointsSql` selects the first.
  */
-function observationsSql(interval: Interval): string {
+export function observationsSql(interval: Interval): string {
   const { table, time, isOfTier } = toTier(interval)
   const bucket = interval === '5m' ? "toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC')" : time
   return `SELECT ${bucket} AS bucket, observed_at AS as_of, ${VALUES}, _part FROM ${table} FINAL WHERE ${isOfTier} AND ${RANGE(time)}`
 }
-
-const counted = z.object({ chunk: z.int(), points: z.int() })
 
 /** The points as ClickHouse writes them, byte for byte the same as `readStoredPoints` for one range. */
 export const writePoints = (
@@ -100,21 +98,3 @@ export const writePoints = (
 
 /** More points than any range may have. */
 const ALL = 4_294_967_295
-
-/** Number of points of a range per chunk of `length` seconds. */
-export async function countPointsByChunk(
-  db: Database,
-  interval: Interval,
-  params: TimeRange & { token: number; length: number },
-): Promise<ReadonlyMap<number, number>> {
-  const rows = await db.rows({
-    name: 'historic-financial-pieces',
-    sql: `SELECT intDiv(toUnixTimestamp(bucket), {length: UInt32}) AS chunk, uniqExact(bucket) AS points
-FROM (${observationsSql(interval)})
-GROUP BY chunk`,
-    params: { ...params },
-    settings: { max_threads: 1 },
-    schema: counted,
-  })
-  return new Map(rows.map(({ chunk, points }) => [chunk, points]))
-}

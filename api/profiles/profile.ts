@@ -91,9 +91,10 @@ async function readSection<E extends Named>(call: Call, section: Section<E>, ent
   const id = of(entity, call.registry)
   if (id === undefined) return { ...NONE, reason: nobody }
   const answer = await callRoute(call, route, query(id))
-  if (answer !== undefined && !('body' in answer)) throw new Error(`${route.path} is too long for a section`)
+  if (answer !== undefined && 'open' in answer) throw new Error(`${route.path} is too long for a section`)
+  const body = answer && ('body' in answer ? answer.body : answer.assembled.toText())
   // The record's bytes as the other route writes them: parsing and serializing would change its digits.
-  const json = answer?.body.toString().replace(/^\[|\]$/g, '') ?? ''
+  const json = body?.toString().replace(/^\[|\]$/g, '') ?? ''
   if (answer === undefined || json === '') {
     return { ...NONE, reason: await toReason(call, section, id), expiresAt: call.now() + REASON_HOLDS_MS }
   }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { HISTORY_START, INTERVAL_SECONDS, type Interval, MONDAY_SHIFT_MS } from '../../shared/intervals.ts'
+import type { Token } from '../../shared/registry/entities.ts'
 import type { Answer } from '../answers/answer.ts'
 import { SERIES_HEADERS } from '../http/headers.ts'
 import { optionalPage, time } from '../parameters/kinds.ts'
@@ -8,8 +9,8 @@ import { toObject } from '../records/answer.ts'
 import { idValue } from '../records/table.ts'
 import { type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { tokenKind } from '../route/entities.ts'
-import { checkChosen, checkRange, chosenParameters, inFrame, toTokenFrame } from './series.ts'
-import { answerQuestion } from './series-answer.ts'
+import { checkChosen, checkRange, chosenParameters, type SeriesQuestion, toTokenFrame } from './series.ts'
+import { answerQuestion, fromCache, type SeriesCall } from './series-answer.ts'
 import type { SeriesSource } from './series-source.ts'
 
 const MAX_CANDLES = 1_000_000
@@ -65,25 +66,36 @@ export function defineCandles(candles: Candles): Route {
       .meta({ id: candles.series, description: 'The candles of one token.' }),
     datasets: [candles.dataset],
     headers: SERIES_HEADERS,
-    handle: async (call): Promise<Answer> => {
-      const { query, found: token, representation } = call
-      checkRange(query)
-      checkChosen(query, candles.intervals)
-      const source: SeriesSource = {
-        name: candles.path.slice('/data/tokens/'.length),
-        dataset: candles.dataset,
-        record: candles.candle,
-        time: 'timestamp',
-        intervals: candles.intervals,
-        sql: (interval) => toSql(candles, interval),
-        params: { token: token.key },
-        ...(candles.readUpTo === undefined ? {} : { readUpTo: candles.readUpTo }),
-      }
-      const { answer } = await answerQuestion(call, source, query)
-      if (representation.format !== 'json') return answer
-      return inFrame(answer, toTokenFrame(token))
-    },
+    peek: fromCache((call) => answerCandles(candles, call)),
+    handle: (call) => answerCandles(candles, call),
   })
+}
+
+type CandlesQuery = SeriesQuestion & {
+  readonly start: number
+  readonly end?: number | undefined
+  readonly limit?: number | undefined
+}
+
+async function answerCandles(
+  candles: Candles,
+  call: SeriesCall & { readonly found: Token; readonly query: CandlesQuery },
+): Promise<Answer> {
+  const { query, found: token } = call
+  checkRange(query)
+  checkChosen(query, candles.intervals)
+  const source: SeriesSource = {
+    name: candles.path.slice('/data/tokens/'.length),
+    dataset: candles.dataset,
+    record: candles.candle,
+    time: 'timestamp',
+    intervals: candles.intervals,
+    sql: (interval) => toSql(candles, interval),
+    params: { token: token.key },
+    cached: { key: `${candles.path} ${token.key}` },
+    ...(candles.readUpTo === undefined ? {} : { readUpTo: candles.readUpTo }),
+  }
+  return (await answerQuestion(call, source, query, { frame: toTokenFrame(token) })).answer
 }
 
 /** Members of a record that are the same in every row of a series, with their SQL. */

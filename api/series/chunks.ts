@@ -1,10 +1,18 @@
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
-import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
+import {
+  countBuckets,
+  DAY_MS,
+  END_OF_TIME,
+  INTERVAL_SECONDS,
+  type Interval,
+  MONDAY_SHIFT_MS,
+  type TimeRange,
+} from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Representation } from '../answers/formats.ts'
-import { JSON_SETTINGS, type Rows, readWritten, type Slice, toRows, toSlice } from '../answers/rows.ts'
-import type { ChunkCache, ChunkKey, Sized } from '../cache/chunks.ts'
+import { JSON_SETTINGS, type Rows, readWritten, toRows, toSlice } from '../answers/rows.ts'
+import type { ChunkCache, ChunkKey } from '../cache/chunks.ts'
+import { NO_POINTS, type Points, type PointsChunk, type PointsForm, packPoints, toPoints } from './points.ts'
 
 export interface RowsStatement {
   readonly name: string
@@ -49,7 +57,7 @@ function toStarts(lengths: readonly number[]): Uint32Array {
   return starts
 }
 
-/** Buckets per chunk: one day of 5-minute points. */
+/** Buckets of the longest chunks: one day of 5-minute points. */
 const CHUNK_BUCKETS = 288
 
 /** A chunk of a series: a fixed range of buckets on a grid that all requests share. */
@@ -58,75 +66,84 @@ export interface SeriesChunk extends TimeRange {
   readonly number: number
 }
 
-/** A series with cached chunks. */
+/** A series with cached chunks, in one form of its text. */
 export interface Series {
-  /** Distinguishes it from all other cached series. */
+  /** Distinguishes it from all other cached series, apart from its form. */
   readonly key: string
   readonly dataset: string
-  readonly interval: Interval
-}
-
-/** A series with a function that reads its chunks, for answers assembled from chunks of type `C`. */
-export interface ChunkSource<C extends Sized> extends Series {
-  /** Reads rows of the series, oldest first, including all with buckets that start in the range. Ends with the signal. */
+  readonly form: PointsForm
+  /** Buckets per chunk; null if one chunk has all points. */
+  readonly chunkBuckets: number | null
+  /** Reads the points with buckets that start in the range, oldest first. Ends with the signal. */
   read(db: Database, range: TimeRange, abandoned: AbortSignal): Promise<Rows>
-  /** Builds a chunk that is cached from its rows. */
-  pack(slice: Slice): C | Promise<C>
-}
-
-/** A series that can also count its rows, for answers with a limited number of rows. */
-export interface CountedSource<C extends Sized> extends ChunkSource<C> {
-  /** Number of rows per chunk, of buckets that start in the range; empty chunks may be absent. */
-  count(db: Database, range: TimeRange, chunkMs: number): Promise<ReadonlyMap<number, number>>
-  /** Number of rows of a chunk in a range. */
-  countIn(chunk: C, range: TimeRange): number
-  readonly empty: C
+  /** Number of points by chunk, of buckets that start in the range; empty chunks may be absent. */
+  count(db: Database, range: TimeRange, toChunkSql: (at: string) => string): Promise<ReadonlyMap<number, number>>
 }
 
 /** Dependencies for reading chunks; `signal` ends the wait. */
-interface Reader {
+export interface Reader {
   readonly chunks: ChunkCache
   readonly db: Database
   readonly signal: AbortSignal
 }
 
-export const toChunkMs = (interval: Interval): number => CHUNK_BUCKETS * INTERVAL_SECONDS[interval] * 1000
+export const toChunkMs = (interval: Interval, buckets = CHUNK_BUCKETS): number =>
+  buckets * INTERVAL_SECONDS[interval] * 1000
 
-/** The complete chunks that contain a range. */
-export function toChunks({ from, to }: TimeRange, interval: Interval): SeriesChunk[] {
-  const length = toChunkMs(interval)
+/** A miss reads the stored rows of a whole chunk, which are of the finest interval if coarser points derive from them. */
+const MOST_DERIVED_MS = 32 * DAY_MS
+const LEAST_BUCKETS = 16
+
+/** Buckets per chunk of a series with its own points for the interval, or with points derived from finer rows. */
+export const toChunkBuckets = (interval: Interval, isDerived: boolean): number =>
+  isDerived
+    ? Math.max(LEAST_BUCKETS, Math.min(CHUNK_BUCKETS, MOST_DERIVED_MS / (INTERVAL_SECONDS[interval] * 1000)))
+    : CHUNK_BUCKETS
+
+/** The only chunk of a series without a grid of chunks. */
+const EVERYTHING: SeriesChunk = { number: 0, from: 0, to: END_OF_TIME }
+
+/** The complete chunks that contain a range. Chunks are counted from the first Monday, on which all grids begin. */
+function toChunks({ from, to }: TimeRange, { form, chunkBuckets }: Series): SeriesChunk[] {
+  if (chunkBuckets === null) return [EVERYTHING]
+  const length = toChunkMs(form.interval, chunkBuckets)
+  const toStart = (number: number) => number * length + MONDAY_SHIFT_MS
   const chunks: SeriesChunk[] = []
-  for (let number = Math.floor(from / length); number * length < to; number++) {
-    chunks.push({ number, from: number * length, to: (number + 1) * length })
+  for (let number = Math.floor((from - MONDAY_SHIFT_MS) / length); toStart(number) < to; number++) {
+    chunks.push({ number, from: toStart(number), to: toStart(number + 1) })
   }
   return chunks
 }
 
 /** The cache key of a chunk. The observations of its last bucket may be later than the chunk's end. */
-function toPlace({ key, dataset, interval }: Series, { number, from, to }: SeriesChunk): ChunkKey & SeriesChunk {
-  const until = to + INTERVAL_SECONDS[interval] * 1000
-  return { key: `${key} ${interval} ${number}`, dataset, number, from, to: until }
+function toPlace({ key, dataset, form }: Series, chunk: SeriesChunk): ChunkKey & SeriesChunk {
+  const { interval, order, hasLines } = form
+  const until = chunk.to + INTERVAL_SECONDS[interval] * 1000
+  const place = `${key} ${interval}${order === 'asc' ? '' : ' desc'}${hasLines ? ' lines' : ''} ${chunk.number}`
+  return { key: place, dataset, number: chunk.number, from: chunk.from, to: until }
 }
 
 /** Maximum number of chunks that a statement reads: their rows are in memory as text. */
 const STATEMENT_CHUNKS = 32
 
 /** Reads chunks in order, with one statement for all that are not cached, or with several for a long range. */
-export async function readChunks<C extends Sized>(
-  source: ChunkSource<C>,
+function readChunks(
+  series: Series,
   { chunks, signal }: Omit<Reader, 'db'>,
   requested: readonly SeriesChunk[],
-): Promise<C[]> {
-  const length = toChunkMs(source.interval)
-  const toRange = ({ number }: { number: number }) => ({ from: number * length, to: (number + 1) * length })
-  const places = requested.map((chunk) => toPlace(source, chunk))
+): Promise<PointsChunk[]> {
+  const chunkOf = new Map(requested.map((chunk) => [chunk.number, chunk]))
+  const places = requested.map((chunk) => toPlace(series, chunk))
   const read = async (missing: readonly (ChunkKey & SeriesChunk)[], db: Database, abandoned: AbortSignal) => {
-    const read: C[] = []
+    const read: PointsChunk[] = []
     for (let first = 0; first < missing.length; first += STATEMENT_CHUNKS) {
-      const ranges = missing.slice(first, first + STATEMENT_CHUNKS).map(toRange)
-      const rows = await source.read(db, { from: ranges[0]?.from ?? 0, to: ranges.at(-1)?.to ?? 0 }, abandoned)
+      const ranges = missing
+        .slice(first, first + STATEMENT_CHUNKS)
+        .map(({ number }) => chunkOf.get(number) as TimeRange)
+      const times = ranges.flatMap(({ from, to }) => [from, to])
+      const rows = await series.read(db, { from: Math.min(...times), to: Math.max(...times) }, abandoned)
       // One after the other: together the chunks of a year would need much memory while they are deflated.
-      for (const range of ranges) read.push(await source.pack(toSlice(rows, range)))
+      for (const range of ranges) read.push(await packPoints(toSlice(rows, range), series.form))
     }
     return read
   }
@@ -134,103 +151,76 @@ export async function readChunks<C extends Sized>(
 }
 
 /**
- * The chunks with the first rows of a range, oldest first: at least `least` rows if there are that many. First reads the
- * chunks that would contain them if no bucket were empty. If that is not enough and no cached chunk follows, one
- * statement counts the rows per chunk. Two more statements are therefore enough, however sparse the series is.
+ * The chunks with the first points of a range in the order of its form: at least `least` points if there are that many.
+ * First reads the chunks that would contain them if no bucket were empty. If that is not enough and no cached chunk
+ * follows, one statement counts the points per chunk. Two more statements are therefore enough, however sparse the
+ * series is.
  */
-export async function readFirst<C extends Sized>(
-  source: CountedSource<C>,
-  reader: Reader,
-  range: TimeRange,
-  least: number,
-): Promise<C[]> {
-  const rest = toChunks(range, source.interval)
-  const found = await readChunks(source, reader, rest.splice(0, Math.ceil(least / CHUNK_BUCKETS) + 1))
-  let rows = found.reduce((sum, chunk) => sum + source.countIn(chunk, range), 0)
-  while (rows < least && rest.length > 0) {
-    const cached = reader.chunks.get<C>(toPlace(source, rest[0] as SeriesChunk).key)
+async function readFirst(series: Series, reader: Reader, range: TimeRange, least: number): Promise<PointsChunk[]> {
+  const rest = toChunks(range, series)
+  if (series.form.order === 'desc') rest.reverse()
+  const buckets = series.chunkBuckets ?? Number.POSITIVE_INFINITY
+  const countIn = (chunk: PointsChunk) => toPoints([chunk], range, series.form).count
+  const found = await readChunks(series, reader, rest.splice(0, Math.ceil(least / buckets) + 1))
+  let points = found.reduce((sum, chunk) => sum + countIn(chunk), 0)
+  while (points < least && rest.length > 0) {
+    const cached = reader.chunks.get<PointsChunk>(toPlace(series, rest[0] as SeriesChunk).key)
     if (cached !== undefined) rest.shift()
     const next =
       cached === undefined
-        ? await readChunks(source, reader, await takeFilled(source, reader, rest, least - rows))
+        ? await readChunks(series, reader, await takeFilled(series, reader, rest, least - points))
         : [cached]
     for (const chunk of next) {
-      rows += source.countIn(chunk, range)
+      points += countIn(chunk)
       found.push(chunk)
     }
   }
-  return found
+  return series.form.order === 'desc' ? found.reverse() : found
 }
 
 /**
- * Removes from `rest` the chunks with the next `least` rows. The chunks before and between them are cached as empty.
+ * Removes from `rest` the chunks with the next `least` points. The chunks before and between them are cached as empty.
  */
-async function takeFilled<C extends Sized>(
-  source: CountedSource<C>,
+async function takeFilled(
+  series: Series,
   { chunks, db }: Reader,
   rest: SeriesChunk[],
   least: number,
 ): Promise<readonly SeriesChunk[]> {
   const mark = chunks.mark()
-  const range = { from: rest[0]?.from ?? 0, to: rest.at(-1)?.to ?? 0 }
-  const counts = await source.count(db, range, toChunkMs(source.interval))
+  const ends = [rest[0], rest.at(-1)].flatMap((chunk) => (chunk === undefined ? [] : [chunk.from, chunk.to]))
+  const range = { from: Math.min(...ends), to: Math.max(...ends) }
+  const seconds = toChunkMs(series.form.interval, series.chunkBuckets ?? CHUNK_BUCKETS) / 1000
+  const toChunkSql = (at: string) => `intDiv(toUnixTimestamp(${at}) - ${MONDAY_SHIFT_MS / 1000}, ${seconds})`
+  const counts = await series.count(db, range, toChunkSql)
   const taken: SeriesChunk[] = []
-  for (let rows = 0; rows < least; ) {
+  for (let points = 0; points < least; ) {
     const chunk = rest.shift()
     if (chunk === undefined) break
     const count = counts.get(chunk.number) ?? 0
     if (count > 0) taken.push(chunk)
-    else chunks.store(toPlace(source, chunk), mark, source.empty)
-    rows += count
+    else chunks.store(toPlace(series, chunk), mark, NO_POINTS)
+    points += count
   }
   return taken
 }
 
-/** The newest data time in the slices, in Unix milliseconds; null if they have no rows. */
-export function findNewest(slices: readonly Slice[]): number | null {
-  let newest: number | null = null
-  for (const { rows, first, end } of slices) {
-    for (let row = first; row < end; row++) newest = Math.max(newest ?? 0, rows.asOf(row))
-  }
-  return newest
-}
-
-export const countSlices = (slices: readonly Slice[]) => slices.reduce((sum, { first, end }) => sum + end - first, 0)
-
-/** Number of rows in slices, oldest first, with a time of at least `since`. */
-export const countSince = (slices: readonly Slice[], since: number): number =>
-  slices.reduce((sum, { rows, first, end }) => {
-    const late = toSlice(rows, { from: since, to: Number.POSITIVE_INFINITY })
-    return sum + Math.max(0, end - Math.max(first, late.first))
-  }, 0)
-
-/** The first `most` rows of slices. */
-export function cutSlices(slices: readonly Slice[], most: number): Slice[] {
-  const cut: Slice[] = []
-  let rows = 0
-  for (const slice of slices) {
-    const end = Math.min(slice.end, slice.first + most - rows)
-    cut.push({ ...slice, end })
-    rows += end - slice.first
-  }
-  return cut
-}
-
-/** Whether an answer consists of complete rows as JSON, which are cached; ClickHouse writes all other forms. */
-export const hasFullRows = ({ format, hasAllFields }: Representation): boolean => format === 'json' && hasAllFields
-
 /**
- * Reads all rows of a short series, such as a daily one: once for all ranges, and again after a change event of
- * the dataset, which may have several series.
- * @throws DataError `storage`
+ * The first `limit` points of a range in the order of the form, assembled from cached chunks; only chunks that are not
+ * cached are read. `isCut` if more points follow in the range.
  */
-export async function readAllRows(
-  { chunks, signal }: { readonly chunks: ChunkCache; readonly signal: AbortSignal },
-  { dataset, series, entity }: { readonly dataset: string; readonly series: string; readonly entity: number },
-  statement: RowsStatement,
-): Promise<Rows> {
-  const always = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
-  const place = { key: `${series} ${entity}`, dataset, ...always }
-  const [rows] = await chunks.read([place], async (_, db) => [await writeRows(db, statement)], signal)
-  return rows as Rows
+export async function selectPoints(
+  series: Series,
+  reader: Reader,
+  range: TimeRange,
+  limit = Number.POSITIVE_INFINITY,
+): Promise<{ readonly points: Points; readonly isCut: boolean }> {
+  const { interval } = series.form
+  // One additional point shows whether more follow.
+  const chunks =
+    limit < countBuckets(range.from, range.to, interval)
+      ? await readFirst(series, reader, range, limit + 1)
+      : await readChunks(series, reader, toChunks(range, series))
+  const all = toPoints(chunks, range, series.form)
+  return all.count > limit ? { points: all.head(limit), isCut: true } : { points: all, isCut: false }
 }

@@ -3,30 +3,28 @@ import { toSeriesDueEnd } from '../../shared/buckets.ts'
 import type { DayMembers } from '../../shared/datasets/day-members.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { DAY_MS, HISTORY_START, toBucketStart } from '../../shared/intervals.ts'
+import { DAY_MS, END_OF_TIME, HISTORY_START, toBucketStart } from '../../shared/intervals.ts'
 import { type Lifetime, toLifetimes } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Answer } from '../answers/answer.ts'
-import type { Representation } from '../answers/formats.ts'
-import { NO_FRAME, toArray, toSlice } from '../answers/rows.ts'
 import { SERIES_HEADERS } from '../http/headers.ts'
 import { oneOf, optionalLimit, time } from '../parameters/kinds.ts'
 import { answerRecords, toObject } from '../records/answer.ts'
 import { timeValue, uint32 } from '../records/table.ts'
 import { type AppContext, type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { toPoints } from './candles.ts'
-import { countSince, countSlices, findNewest, hasFullRows, readAllRows } from './chunks.ts'
 import {
   checkRange,
   countRows,
   describeSeries,
   isPlain,
+  NO_FRAME,
   nextGridTime,
   type PointCounts,
   type SeriesQuestion,
   seriesParameters,
 } from './series.ts'
-import { answerQuestion } from './series-answer.ts'
+import { answerPoints, answerQuestion, fromCache, type SeriesCall } from './series-answer.ts'
 import { type SeriesSource, toLikeForLikeSql } from './series-source.ts'
 
 const MAX_DAYS = 10_000
@@ -52,6 +50,23 @@ const LIKE_FOR_LIKE =
  */
 export function defineDailySums(sums: DailySums): Route {
   const { plain, likeForLike } = toSumRecords(sums)
+  const stored = toStoredSource(sums.dataset, plain)
+  const answer = ({
+    query: { basis, ...query },
+    ...call
+  }: Call & { readonly query: Query & { basis?: string | undefined } }) => {
+    if (basis === undefined) return answerStored(call, sums.dataset, stored, query)
+    const { cached: _, ...source } = stored
+    const members: SeriesSource = {
+      ...source,
+      name: `${sums.dataset.name}-like-for-like`,
+      record: likeForLike,
+      hasOwnPoints: true,
+      sql: (interval) => toLikeForLikeSql(likeForLike, sums.members, interval),
+      params: toLifetimes(sums.all(call.registry)),
+    }
+    return answerSums(call, members, query)
+  }
   return defineRoute({
     ...toDescribed({ ...sums, tag: 'Aggregated', description: `${sums.description} ${LIKE_FOR_LIKE}` }),
     query: dailySumParameters,
@@ -59,19 +74,8 @@ export function defineDailySums(sums: DailySums): Route {
     response: z.union([toPoints({ record: plain, time: TIME }), toPoints({ record: likeForLike, time: TIME })]),
     datasets: [sums.dataset],
     headers: SERIES_HEADERS,
-    handle: ({ query: { basis, ...query }, ...call }) => {
-      const stored = toStoredSource(sums.dataset, plain)
-      if (basis === undefined) return answerStored(call, sums.dataset, stored, query)
-      const source: SeriesSource = {
-        ...stored,
-        name: `${sums.dataset.name}-like-for-like`,
-        record: likeForLike,
-        hasOwnPoints: true,
-        sql: (interval) => toLikeForLikeSql(likeForLike, sums.members, interval),
-        params: toLifetimes(sums.all(call.registry)),
-      }
-      return answerSums(call, source, query)
-    },
+    peek: fromCache((call) => answer(call)),
+    handle: (call) => answer(call),
   })
 }
 
@@ -93,7 +97,7 @@ const dailySumParameters = {
   ).optional(),
 }
 
-type Call = AppContext & { readonly representation: Representation; readonly signal: AbortSignal }
+type Call = SeriesCall & Pick<AppContext, 'registry'>
 type Query = SeriesQuestion & { [Name in 'limit' | 'start' | 'end']?: number | undefined }
 
 /** The sums of the last days or of a range, in the requested form. */
@@ -126,7 +130,18 @@ async function answerStored(
   const at = call.now()
   const days = query.limit ?? DEFAULT_DAYS
   const from = toBucketStart(at - days * DAY_MS - 1, '1d') + DAY_MS
-  const { points, early, ...answer } = await answerFrom(call, series, from, toSeriesDueEnd(series, '1d', at))
+  const due = toSeriesDueEnd(series, '1d', at)
+  const selection = {
+    range: { from, to: END_OF_TIME, open: true },
+    interval: '1d',
+    order: 'asc',
+    limit: undefined,
+  } as const
+  const found = await answerPoints(call, source, { ...selection, mostCached: Number.POSITIVE_INFINITY }, NO_FRAME)
+  const { points, early, ...answer } =
+    found === undefined
+      ? await answerFrom(call, series, from, due)
+      : { ...found.answer, points: found.points.count, early: found.points.countSince(due) }
   const range = { from: Math.max(from, FIRST_DAY), to: toBucketStart(at, '1d') + DAY_MS, open: true }
   const counted = { dataset: series, interval: '1d', range, points, early, asOf: answer.asOf } as const
   const { headers } = describeSeries(counted, at)
@@ -135,45 +150,38 @@ async function answerStored(
 }
 
 /** The sums as stored. */
-const toStoredSource = (dataset: DatasetFacts, record: z.ZodObject): SeriesSource => ({
-  name: dataset.name,
-  dataset,
-  record,
-  time: TIME,
-  intervals: ['1d', '7d'],
-  sql: () => `SELECT toDateTime64(recorded_at, 3, 'UTC') AS row_at, row_at AS as_of,
+const toStoredSource = (dataset: DatasetFacts, record: z.ZodObject) =>
+  ({
+    name: dataset.name,
+    dataset,
+    record,
+    time: TIME,
+    intervals: ['1d', '7d'],
+    sql: () => `SELECT toDateTime64(recorded_at, 3, 'UTC') AS row_at, row_at AS as_of,
   ${toObject(record, VALUES)} AS record
 FROM ${dataset.series.table} FINAL
 WHERE recorded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND recorded_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`,
-  params: {},
-})
+    params: {},
+    cached: { key: dataset.name, isShort: true },
+  }) satisfies SeriesSource
 
-/** The points from a time on. */
+/** The points from a time on, as ClickHouse writes them. */
 async function answerFrom(
   call: Call,
   { name, table }: Pick<Dataset, 'name' | 'table'>,
   from: number,
   due: number,
 ): Promise<Answer & PointCounts> {
-  const { representation } = call
-  const sql = (condition: string) => `SELECT recorded_at AS row_at, recorded_at AS as_of,
-  ${toObject(representation.record, VALUES)} AS record
+  const sql = `SELECT recorded_at AS row_at, recorded_at AS as_of,
+  ${toObject(call.representation.record, VALUES)} AS record
 FROM ${table} FINAL
-${condition}
+WHERE recorded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
 ORDER BY recorded_at`
-  if (!hasFullRows(representation)) {
-    const since = "WHERE recorded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')"
-    const statement = { name, sql: sql(since) }
-    const [{ records, ...answer }, early] = await Promise.all([
-      answerRecords(call, { ...statement, params: { from } }),
-      countRows(call.db, { ...statement, params: { from: Math.max(from, due) } }),
-    ])
-    return { ...answer, points: records, early: Math.min(early, records) }
-  }
-  const rows = await readAllRows(call, { dataset: name, series: name, entity: 0 }, { name, sql: sql(''), params: {} })
-  const slice = toSlice(rows, { from, to: Number.POSITIVE_INFINITY })
-  const counts = { points: countSlices([slice]), early: countSince([slice], due) }
-  return { body: toArray([slice], NO_FRAME), asOf: findNewest([slice]), ...counts }
+  const [{ records, ...answer }, early] = await Promise.all([
+    answerRecords(call, { name, sql, params: { from } }),
+    countRows(call.db, { name, sql, params: { from: Math.max(from, due) } }),
+  ])
+  return { ...answer, points: records, early: Math.min(early, records) }
 }
 
 /** Names and descriptions in the records of daily sums. */

@@ -1,27 +1,30 @@
 import { z } from 'zod'
 import { toSeriesDueEnd } from '../../shared/buckets.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { DAY_MS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
+import { DAY_MS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
 import type { Answer } from '../answers/answer.ts'
-import type { Representation } from '../answers/formats.ts'
 import { refuseCursor, toIdSql } from '../answers/keyset.ts'
-import { NO_FRAME, toArray, toSliceBack } from '../answers/rows.ts'
-import type { ChunkCache } from '../cache/chunks.ts'
 import { SERIES_HEADERS } from '../http/headers.ts'
 import { page, time } from '../parameters/kinds.ts'
 import { answerRecords, toObject } from '../records/answer.ts'
 import { type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entities.ts'
 import { toPoints } from './candles.ts'
-import type { RowsStatement } from './chunks.ts'
-import { countSlices, cutSlices, findNewest, hasFullRows, readAllRows } from './chunks.ts'
+import { selectPoints } from './chunks.ts'
 import { answerDailyTable, toPlaces } from './daily-table.ts'
-
-import { checkRange, countMissing, isPlain, type SeriesQuestion, seriesParameters, toSeriesHeaders } from './series.ts'
-import { answerQuestion } from './series-answer.ts'
-import { findOldest, type SeriesSource, toBucketSql } from './series-source.ts'
+import {
+  checkRange,
+  countMissing,
+  isPlain,
+  NO_FRAME,
+  type SeriesQuestion,
+  seriesParameters,
+  toSeriesHeaders,
+} from './series.ts'
+import { answerPoints, answerQuestion, fromCache, type SeriesCall } from './series-answer.ts'
+import { type SeriesSource, toBucketSql, toSeries } from './series-source.ts'
 
 /** The owner of a series. */
 interface SeriesOwner {
@@ -61,39 +64,13 @@ export interface DailySeries extends Omit<Described, 'tag'> {
 
 const summary = z.object({ points: z.int(), early: z.int(), is_cut: z.coerce.boolean(), oldest: z.number() })
 
-interface SeriesCall {
-  readonly db: Database
-  readonly chunks: ChunkCache
-  readonly signal: AbortSignal
-  readonly representation: Representation
-}
-
 /**
  * An answer with its number of points, its number of points in buckets that are not due, whether more points follow,
  * and the time of its oldest point (0 without points).
  */
 type Found = z.infer<typeof summary> & { readonly answer: Answer }
 
-/** The first `limit` points of a range, newest first, from the cached series of a DAO. */
-async function findCached(
-  call: SeriesCall,
-  series: string,
-  statement: RowsStatement & { readonly params: { readonly entity: number; readonly dataset: string } },
-  { limit, due, ...range }: TimeRange & { readonly limit: number; readonly due: number },
-): Promise<Found> {
-  const { entity, dataset } = statement.params
-  const slice = toSliceBack(await readAllRows(call, { dataset, series, entity }, statement), range)
-  const page = cutSlices([slice], limit)
-  const points = countSlices(page)
-  const early = countSlices([toSliceBack(slice.rows, { from: Math.max(due, range.from), to: range.to })])
-  const isCut = countSlices([slice]) > points
-  const oldest = points === 0 ? 0 : slice.rows.at(slice.first + points - 1)
-  const headers = isCut ? { Link: call.representation.nextLink(String(oldest)) } : {}
-  const answer = { body: toArray(page, NO_FRAME), asOf: findNewest(page), headers }
-  return { answer, points, early: Math.min(early, points), is_cut: isCut, oldest }
-}
-
-type QuestionCall = Parameters<typeof answerQuestion>[0] & { readonly found: Named }
+type Call = SeriesCall & { readonly found: Named; readonly entities: readonly Named[] }
 
 const inTables = (noun: string) =>
   `With another format than JSON the route takes several ${noun}s, each by its id or name: ${noun} after ${noun} in the order of their ids, with the columns \`id\` and \`name\` first; \`limit\` counts the rows of all together.`
@@ -128,10 +105,6 @@ LIMIT ${limit}`
   const record = toRecord(at, series.values)
   const sql = `SELECT ${asOf} AS as_of, toUnixTimestamp64Milli(${at}) AS page_key,
   ${record}${points('{limit: UInt32}')}`
-  const all = `SELECT ${at} AS row_at, ${asOf} AS as_of, ${record}
-FROM ${table}
-WHERE ${column} = {entity: UInt64}
-ORDER BY ${column} DESC, ${at} DESC`
   // The last week of a range may end after the range, which is of the weeks' starts.
   const weeks =
     series.weekValues &&
@@ -152,11 +125,7 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
     return row ?? { points: 0, early: 0, is_cut: false, oldest: 0 }
   }
 
-  const findStored = async (
-    call: Pick<SeriesCall, 'db' | 'representation'>,
-    params: Readonly<Record<string, unknown>>,
-    limit: number,
-  ): Promise<Found> => {
+  const findStored = async (call: Call, params: Readonly<Record<string, unknown>>, limit: number): Promise<Found> => {
     const [{ records, ...answer }, summed] = await Promise.all([
       answerRecords(call, { name: series.dataset.name, sql, params, page: limit }),
       summarize(call.db, { ...params, limit }),
@@ -164,26 +133,70 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
     return { answer, ...summed, points: records }
   }
 
-  const answerInForm = async (call: QuestionCall, query: SeriesQuery & SeriesQuestion): Promise<Answer> => {
-    const { found: owner } = call
-    const params = { entity: owner.key, id: owner.id, dataset: series.dataset.name }
-    const source: SeriesSource = {
+  const toSource = (owner: Named) =>
+    ({
       name: series.dataset.name,
       dataset: series.dataset,
       record: series.point,
       time: timeOf(series.point),
       constants: { [column]: '{id: String}' },
       intervals,
-      sql: (interval) =>
+      sql: (interval: Interval) =>
         interval === '7d' && weeks !== undefined
           ? weeks
           : `SELECT toDateTime64(${at}, 3, 'UTC') AS row_at, toDateTime64(${asOf}, 3, 'UTC') AS as_of, ${record}${within}`,
-      params,
+      params: { entity: owner.key, id: owner.id, dataset: series.dataset.name },
+      cached: { key: `${series.path} ${owner.key}`, isShort: true },
+    }) satisfies SeriesSource
+
+  /** The time of the first point up to now, in Unix milliseconds; undefined if there is none. */
+  const findOldest = async (call: Call): Promise<number | undefined> => {
+    const form = { interval: intervals[0], order: 'desc', hasLines: false } as const
+    const { points } = await selectPoints(toSeries(toSource(call.found), form), call, { from: 0, to: call.now() })
+    return points.count === 0 ? undefined : points.earliest
+  }
+
+  const answerInForm = async (call: Call, query: SeriesQuery & SeriesQuestion): Promise<Answer> => {
+    const first = query.start === undefined ? await findOldest(call) : undefined
+    const from = { start: query.start ?? first ?? call.now(), isFirstPoint: first !== undefined }
+    return (await answerQuestion(call, toSource(call.found), { ...query, ...from }, { usual: 'desc' })).answer
+  }
+
+  /** The first `limit` points of a range, newest first, from the cached series; undefined if ClickHouse writes them. */
+  const findCached = async (
+    call: Call,
+    range: { readonly from: number; readonly to: number; readonly due: number },
+    limit: number,
+  ): Promise<Found | undefined> => {
+    const query = { range: { ...range, open: false }, interval: '1d', order: 'desc', limit, mostCached: limit } as const
+    const found = await answerPoints(call, toSource(call.found), query, NO_FRAME)
+    if (found === undefined) return undefined
+    const { answer, points, isCut } = found
+    const headers = isCut ? { Link: call.representation.nextLink(String(points.earliest)) } : {}
+    return {
+      answer: { ...answer, headers },
+      points: points.count,
+      early: points.countSince(range.due),
+      is_cut: isCut,
+      oldest: points.earliest,
     }
-    const now = call.now()
-    const first = query.start === undefined ? await findOldest(call.db, source, now) : undefined
-    const from = { start: query.start ?? first ?? now, isFirstPoint: first !== undefined }
-    return (await answerQuestion(call, source, { ...query, ...from }, 'desc')).answer
+  }
+
+  const answer = async (call: Call & { readonly query: SeriesQuery & SeriesQuestion }): Promise<Answer> => {
+    const { found: owner, now, representation } = call
+    checkRange(call.query)
+    if (call.entities.length > 1) return answerDailyTable(call, series, { column, intervals })
+    if (!isPlain(call.query, 'desc', '1d')) return answerInForm(call, call.query)
+    // A following page contains the days before the last day of the previous page.
+    const query = representation.after === '' ? call.query : { ...call.query, end: toPlace(representation.after) }
+    const range = { from: query.start ?? 0, to: Math.min(query.end ?? now(), now()) }
+    const params = { entity: owner.key, id: owner.id, dataset: series.dataset.name }
+    const due = toSeriesDueEnd(series.dataset, '1d', now())
+    const { answer, ...summed } =
+      (await findCached(call, { ...range, due }, query.limit)) ??
+      (await findStored(call, { ...params, ...range, due }, query.limit))
+    const described = describe(series.dataset, query, { ...summed, asOf: answer.asOf }, now())
+    return { ...answer, ...described, headers: { ...answer.headers, ...described.headers } }
   }
 
   return defineRoute({
@@ -204,28 +217,8 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
     response: toPoints({ record: series.point, time: timeOf(series.point), constants: { [column]: '' } }),
     datasets: [series.dataset],
     headers: SERIES_HEADERS,
-    handle: async (call): Promise<Answer> => {
-      const { found: owner, now, representation } = call
-      checkRange(call.query)
-      if (call.entities.length > 1) return answerDailyTable(call, series, { column, intervals })
-      if (!isPlain(call.query, 'desc', '1d')) return answerInForm(call, call.query)
-      // A following page contains the days before the last day of the previous page.
-      const query = representation.after === '' ? call.query : { ...call.query, end: toPlace(representation.after) }
-      const range = { from: query.start ?? 0, to: Math.min(query.end ?? now(), now()) }
-      const params = { entity: owner.key, id: owner.id, dataset: series.dataset.name }
-      const due = toSeriesDueEnd(series.dataset, '1d', now())
-      const found = hasFullRows(representation)
-        ? await findCached(
-            call,
-            series.path,
-            { name: series.dataset.name, sql: all, params },
-            { ...range, due, limit: query.limit },
-          )
-        : await findStored(call, { ...params, ...range, due }, query.limit)
-      const { answer, ...summed } = found
-      const described = describe(series.dataset, query, { ...summed, asOf: answer.asOf }, now())
-      return { ...answer, ...described, headers: { ...answer.headers, ...described.headers } }
-    },
+    peek: fromCache((call) => answer(call)),
+    handle: (call) => answer(call),
   })
 }
 

@@ -6,13 +6,19 @@ import { toStaleAt } from '../../shared/store/readiness.ts'
 import { type Answer, MOST_CACHED } from '../answers/answer.ts'
 import type { Representation } from '../answers/formats.ts'
 import { refuseCursor } from '../answers/keyset.ts'
+import { doIfCached } from '../cache/chunks.ts'
 import { answerRecords } from '../records/answer.ts'
 import type { AppContext } from '../route/define-route.ts'
 import { toFilledSchema } from './candles.ts'
+import { selectPoints } from './chunks.ts'
+import type { Points } from './points.ts'
 import {
   checkFill,
   checkInterval,
   countMissing,
+  type Frame,
+  inFrame,
+  NO_FRAME,
   type PointCounts,
   type SeriesQuestion,
   type SeriesRange,
@@ -20,7 +26,15 @@ import {
   toSeriesHeaders,
   toSeriesRange,
 } from './series.ts'
-import { chooseInterval, findNewestOf, type SeriesSource, toFilledSql, toPointsSql } from './series-source.ts'
+import {
+  chooseInterval,
+  findNewestOf,
+  isCachedSource,
+  type SeriesSource,
+  toFilledSql,
+  toPointsSql,
+  toSeries,
+} from './series-source.ts'
 
 /** The parsed parameters of an answer. */
 interface SeriesQuery extends Pick<SeriesQuestion, 'fill'> {
@@ -39,7 +53,38 @@ interface Described extends PointCounts {
   readonly last: number
 }
 
-type Call = Pick<AppContext, 'now' | 'db'> & { readonly representation: Representation }
+export type SeriesCall = Pick<AppContext, 'now' | 'db' | 'chunks'> & {
+  readonly representation: Representation
+  readonly signal: AbortSignal
+}
+
+/** Whether an answer consists of complete rows as JSON, which are cached; ClickHouse writes all other forms. */
+const hasFullRows = ({ format, hasAllFields }: Representation): boolean => format === 'json' && hasAllFields
+
+/**
+ * The `peek` of a series: its answer from cached chunks alone, undefined if a value must be read.
+ */
+export const fromCache =
+  <C extends Omit<SeriesCall, 'signal'>>(handle: (call: C & { readonly signal: AbortSignal }) => Promise<Answer>) =>
+  (call: C): Promise<Answer | undefined> | undefined =>
+    hasFullRows(call.representation) ? doIfCached(call, (cached) => handle({ ...call, ...cached })) : undefined
+
+/**
+ * The first `limit` points of a range as JSON, from cached chunks; undefined if ClickHouse writes the answer.
+ */
+export async function answerPoints(
+  call: SeriesCall,
+  source: SeriesSource,
+  query: Omit<SeriesQuery, 'fill' | 'due'> & { readonly mostCached?: number },
+  frame: Frame,
+): Promise<{ readonly answer: Answer; readonly points: Points; readonly isCut: boolean } | undefined> {
+  const { range, interval, order, limit, mostCached = MOST_CACHED.pricePoints } = query
+  if (!isCachedSource(source) || !hasFullRows(call.representation)) return undefined
+  const most = Math.min(limit ?? Number.POSITIVE_INFINITY, countBuckets(range.from, range.to, interval))
+  const series = toSeries(source, { interval, order, hasLines: most > mostCached })
+  const { points, isCut } = await selectPoints(series, call, range, limit)
+  return { answer: { assembled: points.toBody(frame), asOf: points.asOf }, points, isCut }
+}
 
 const AT = 'toUnixTimestamp64Milli(bucket)'
 const ORDERS = { asc: AT, desc: `${AT} DESC` } as const
@@ -50,15 +95,38 @@ const placeValues = z.tuple([z.int(), z.int()])
 
 const counted = z.object({ points: z.int(), early: z.int(), first: z.int(), last: z.int() })
 
-/**
- * A series in the requested order; with `fill` a row for every bucket.
- * @throws DataError `storage`, Problem `invalid_parameter` for an invalid cursor.
- */
-async function answerSeries(
-  { db, representation }: Call,
+/** An answer with the position of its end, an empty text if no points follow; and its points, if they are cached. */
+type Page = Answer &
+  Described & { readonly next: string; readonly headers: Record<string, string>; readonly selected?: Points }
+
+/** A series in the requested order, from cached chunks; undefined if ClickHouse writes the answer. */
+async function answerCached(
+  call: SeriesCall,
   source: SeriesSource,
   query: SeriesQuery,
-): Promise<Answer & Described & { readonly next: string; readonly headers: Record<string, string> }> {
+  frame: Frame,
+): Promise<Page | undefined> {
+  const found = query.fill === undefined ? await answerPoints(call, source, query, frame) : undefined
+  if (found === undefined) return undefined
+  const { answer, points, isCut } = found
+  const { earliest: first, latest: last } = points
+  const end = query.order === 'asc' ? last : first
+  const next = isCut ? JSON.stringify([end, INTERVAL_SECONDS[query.interval] * 1000]) : ''
+  const headers: Record<string, string> = isCut ? { Link: call.representation.nextLink(next) } : {}
+  const counts = { points: points.count, early: points.countSince(query.due) }
+  return { ...answer, ...counts, first, last, next, headers, selected: points }
+}
+
+/**
+ * A series in the requested order as ClickHouse writes it; with `fill` a row for every bucket.
+ * @throws DataError `storage`, Problem `invalid_parameter` for an invalid cursor.
+ */
+async function answerWritten(
+  { db, representation }: SeriesCall,
+  source: SeriesSource,
+  query: SeriesQuery,
+  frame: Frame,
+): Promise<Page> {
   const { range, interval, due, limit, order, fill } = query
   const isFilled = fill === 'null'
   const buckets = countBuckets(range.from, range.to, interval)
@@ -93,7 +161,8 @@ async function answerSeries(
   ])
   const described = found ?? { points: 0, early: 0, first: 0, last: 0 }
   // Filled rows contain no data, so they do not count for the time of the data.
-  return { ...answer, asOf: described.points === 0 ? null : answer.asOf, ...described }
+  const facts = { asOf: described.points === 0 ? null : answer.asOf, ...described }
+  return { ...(representation.format === 'json' ? inFrame(answer, frame) : answer), ...facts }
 }
 
 /** Headers of such an answer. Missing buckets are counted over the range, or over the part that `limit` selected. */
@@ -137,6 +206,8 @@ function toRest(range: SeriesRange, interval: Interval, order: 'asc' | 'desc', a
 /** The answer to a series request, and its counts. */
 export interface SeriesAnswer extends Described {
   readonly answer: Answer
+  /** The points, if they are cached. */
+  readonly selected: Points | undefined
   readonly interval: Interval
   /** Upper bound for the times of rows: the counts of the answer refer to this range. */
   readonly covered: SeriesRange
@@ -144,11 +215,11 @@ export interface SeriesAnswer extends Described {
 
 /**
  * The points of a series from `start` on, in the requested form; `usual` is the default order (docs/contract.md,
- * section 8).
+ * section 8). JSON has the frame.
  * @throws DataError `storage`, Problem `invalid_parameter`.
  */
 export async function answerQuestion(
-  call: Call,
+  call: SeriesCall,
   source: SeriesSource,
   question: SeriesQuestion & {
     readonly start: number
@@ -159,7 +230,7 @@ export async function answerQuestion(
     readonly end?: number | undefined
     readonly limit?: number | undefined
   },
-  usual: 'asc' | 'desc' = 'asc',
+  { usual = 'asc', frame = NO_FRAME }: { readonly usual?: 'asc' | 'desc'; readonly frame?: Frame } = {},
 ): Promise<SeriesAnswer> {
   const { start, isFirstPoint = false, end, limit, fill, points, order = usual } = question
   checkInterval(question)
@@ -177,12 +248,13 @@ export async function answerQuestion(
   const range = place === undefined ? full : toRest(full, interval, order, place.at)
   const due = toSeriesDueEnd(source.dataset, interval, now)
   const seriesQuery = { range, interval, due, limit, order, fill }
-  const { next, ...found } = await answerSeries(call, source, seriesQuery)
+  const { next, ...found } =
+    (await answerCached(call, source, seriesQuery, frame)) ?? (await answerWritten(call, source, seriesQuery, frame))
   // An answer that was cut at its newer end does not become stale.
   const endsNow = range.open && (next === '' || order === 'desc')
   // A point of a coarse bucket may be days old while the finest interval has newer points.
   const isOlder = interval !== finest || source.readUpTo !== undefined
-  const newest = endsNow && isOlder ? await findNewestOf(call.db, source, range) : null
+  const newest = endsNow && isOlder ? await findNewestOf(call, source, range) : null
   const answer = {
     ...found,
     headers: { ...found.headers, ...toHeaders(seriesQuery, { ...found, next }) },
@@ -192,5 +264,5 @@ export async function answerQuestion(
   }
   const covered = { from: found.first, to: found.last + INTERVAL_SECONDS[interval] * 1000, open: range.open }
   const { points: count, early, first, last } = found
-  return { answer, interval, covered, points: count, early, first, last }
+  return { answer, selected: found.selected, interval, covered, points: count, early, first, last }
 }

@@ -1,10 +1,13 @@
 import { z } from 'zod'
 import type { DayMembers } from '../../shared/datasets/day-members.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { DAY_MS, INTERVAL_SECONDS, type Interval, MONDAY_SHIFT_MS } from '../../shared/intervals.ts'
+import { DAY_MS, INTERVAL_SECONDS, type Interval, MONDAY_SHIFT_MS, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Rows } from '../answers/rows.ts'
 import { toObject } from '../records/answer.ts'
 import { type Constants, toFilledSchema, toFilledValues } from './candles.ts'
+import { type Reader, type Series, toChunkBuckets, writeRows } from './chunks.ts'
+import type { PointsForm } from './points.ts'
 import type { SeriesRange } from './series.ts'
 
 /** A series as SQL statements, for answers of any order, interval and number of points. */
@@ -33,7 +36,71 @@ export interface SeriesSource {
   readonly readUpTo?: string
   /** Set if an interval can have points in buckets where the finest interval has none. */
   readonly hasOwnPoints?: boolean
+  /** Set if answers as JSON are assembled from cached chunks: if its rows alone decide its points. */
+  readonly cached?: CachedSource
 }
+
+/** How the points of a source are cached. */
+interface CachedSource extends Pick<PointsForm, 'readAsOf'> {
+  /** Distinguishes the series from all others. */
+  readonly key: string
+  /** Set for a short series, such as a daily one: one chunk has all its points. */
+  readonly isShort?: boolean
+  /** Reads the points of an interval faster than by `sql`. */
+  readonly fast?: {
+    read(db: Database, interval: Interval, range: TimeRange, abandoned: AbortSignal): Promise<Rows>
+    count(db: Database, interval: Interval, range: TimeRange, toChunkSql: ToChunkSql): Promise<ChunkCounts>
+  }
+}
+
+type ToChunkSql = (at: string) => string
+type ChunkCounts = ReadonlyMap<number, number>
+
+const chunkCount = z.object({ chunk: z.int(), points: z.int() })
+
+/** Counts points by chunk; `sql` selects them with their `bucket`. */
+export async function countByChunk(
+  db: Database,
+  { name, sql, params }: { name: string; sql: string; params: Readonly<Record<string, unknown>> },
+  toChunkSql: ToChunkSql,
+): Promise<ChunkCounts> {
+  const rows = await db.rows({
+    name: `${name}-pieces`,
+    sql: `SELECT ${toChunkSql('bucket')} AS chunk, uniqExact(bucket) AS points FROM (${sql}) GROUP BY chunk`,
+    params,
+    settings: { max_threads: 1 },
+    schema: chunkCount,
+  })
+  return new Map(rows.map(({ chunk, points }) => [chunk, points]))
+}
+
+/** The series of a source with cached chunks, in a form of its text. */
+export function toSeries(
+  source: SeriesSource & { readonly cached: CachedSource },
+  form: Pick<PointsForm, 'interval' | 'order' | 'hasLines'>,
+): Series {
+  const { name, dataset, record, params } = source
+  const { key, isShort = false, readAsOf, fast } = source.cached
+  const { interval } = form
+  const [firstMember = ''] = Object.keys(record.shape)
+  const toStatement = ({ from, to }: TimeRange) => ({
+    name,
+    sql: `SELECT bucket AS row_at, as_of, record, bucket FROM (${toPointsSql(source, interval)})`,
+    params: { ...params, from, to },
+  })
+  return {
+    key,
+    dataset: dataset.name,
+    form: { ...form, firstMember, ...(readAsOf && { readAsOf }) },
+    chunkBuckets: isShort ? null : toChunkBuckets(interval, fast === undefined),
+    read: (db, range, abandoned) => fast?.read(db, interval, range, abandoned) ?? writeRows(db, toStatement(range)),
+    count: (db, range, toChunkSql) =>
+      fast?.count(db, interval, range, toChunkSql) ?? countByChunk(db, toStatement(range), toChunkSql),
+  }
+}
+
+export const isCachedSource = (source: SeriesSource): source is SeriesSource & { readonly cached: CachedSource } =>
+  source.cached !== undefined
 
 /** All grids begin on the first Monday (docs/contract.md, section 4). */
 export const toBucketSql = (at: string, interval: Interval) => {
@@ -122,29 +189,24 @@ export async function chooseInterval(
  * Time up to which a series was read, or the newest time in an open range's last two weeks, in Unix milliseconds; null
  * if there is none.
  */
-export async function findNewestOf(db: Database, source: SeriesSource, { to }: SeriesRange): Promise<number | null> {
-  const [row] = await db.rows({
-    name: `${source.name}-newest`,
-    sql:
-      source.readUpTo ??
-      `SELECT toUnixTimestamp64Milli(max(as_of)) AS newest FROM (${source.sql(source.intervals[0])})`,
-    params: { ...source.params, from: to - 14 * DAY_MS, to },
-    settings: { max_threads: 1 },
-    schema: z.object({ newest: z.int() }),
-  })
-  return row === undefined || row.newest === 0 ? null : row.newest
-}
-
-/** The time of the first point of a series up to now, in Unix milliseconds; undefined if it has none. */
-export async function findOldest(db: Database, source: SeriesSource, now: number): Promise<number | undefined> {
-  const [row] = await db.rows({
-    name: `${source.name}-oldest`,
-    sql: `SELECT toUnixTimestamp64Milli(min(row_at)) AS oldest, count() AS points FROM (${source.sql(source.intervals[0])})`,
-    params: { ...source.params, from: 0, to: now },
-    settings: { max_threads: 1 },
-    schema: z.object({ oldest: z.int(), points: z.int() }),
-  })
-  return row === undefined || row.points === 0 ? undefined : row.oldest
+export async function findNewestOf(call: Reader, source: SeriesSource, { to }: SeriesRange): Promise<number | null> {
+  const read = async (db: Database) => {
+    const [row] = await db.rows({
+      name: `${source.name}-newest`,
+      sql:
+        source.readUpTo ??
+        `SELECT toUnixTimestamp64Milli(max(as_of)) AS newest FROM (${source.sql(source.intervals[0])})`,
+      params: { ...source.params, from: to - 14 * DAY_MS, to },
+      settings: { max_threads: 1 },
+      schema: z.object({ newest: z.int() }),
+    })
+    return row === undefined || row.newest === 0 ? null : row.newest
+  }
+  if (!isCachedSource(source)) return read(call.db)
+  const always = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
+  const place = { key: `newest ${source.cached.key} ${to}`, dataset: source.dataset.name, ...always }
+  const [newest] = await call.chunks.read([place], async (_, db) => [{ at: await read(db), size: 8 }], call.signal)
+  return newest?.at ?? null
 }
 
 /**

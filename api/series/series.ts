@@ -107,6 +107,8 @@ export interface Frame {
   readonly after: string
 }
 
+export const NO_FRAME: Frame = { before: '', after: '' }
+
 /** The JSON around the points of a token, as the API returns it. */
 export const toTokenFrame = ({ name, id }: { readonly name: string; readonly id: string }): Frame => ({
   before: `{"name":${JSON.stringify(name)},"id":"${id}","data":`,

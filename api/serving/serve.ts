@@ -26,6 +26,8 @@ import type { SendStream } from './stream.ts'
 type InPath = Readonly<Record<string, string | string[]>>
 
 export interface Serving {
+  /** The URLs of the last `most` answered requests, the most recent first. */
+  listRecent(most: number): string[]
   /** Answers from the response cache, before anything is parsed. Returns whether it did. */
   serveCached(context: RequestContext): boolean
   /** Answers a GET or HEAD request for a route, unless its client disconnects first. */
@@ -159,6 +161,7 @@ export function createServing(
   }
 
   return {
+    listRecent: knownRequests.listRecent,
     serve: async (route, context, inPath) => {
       const { request, response } = context
       // An answer that was served before may be cached, or another request may be making it.

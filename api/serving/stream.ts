@@ -100,7 +100,7 @@ async function sendFile(
 
 /** Sends a body at the client's speed: its parts are in memory, in gzip. */
 async function sendAssembled(body: AssembledBody, encoding: Encoding, response: ServerResponse): Promise<void> {
-  const encoder = encoding === 'br' ? createEncoder(encoding) : undefined
+  const encoder = encoding === 'gzip' ? undefined : createEncoder(encoding)
   const parts = Readable.from(body.write(encoding === 'gzip' ? 'gzip' : 'identity'), { objectMode: false })
   await (encoder === undefined ? pipeline(parts, response) : pipeline(parts, encoder, response))
 }

@@ -86,6 +86,39 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, dataset }) => {
     }
   })
 
+  it('returns the bytes that ClickHouse writes, from cached chunks and in gzip', async () => {
+    const ranges = [
+      `start=${START}`,
+      'start=2024-02-28T07:40:00Z&limit=7',
+      'start=2024-03-02T03:20:00Z&end=2024-03-08T13:05:00Z',
+      'start=2024-03-08T00:00:00Z&end=2024-03-09T00:00:00Z&limit=1000',
+    ]
+    for (const interval of intervals) {
+      for (const order of ['asc', 'desc']) {
+        for (const range of ranges) {
+          const requested = join(query, `interval=${interval}`, `order=${order}`, range)
+          const read = (format: string, encoding: string) =>
+            fetch(`${api.url}${path}?${requested}&format=${format}`, { headers: { 'accept-encoding': encoding } })
+          const written = await read('ndjson', 'identity')
+          const rows = (await written.text()).split('\n').slice(0, -1)
+          const points = rows.map((row) => row.replace(/^\{"id":"\w+","name":"[^"]*","symbol":"[^"]*",/, '{'))
+          const names = ['x-series-points', 'x-series-missing', 'x-series-interval', 'x-data-as-of', 'x-series-coarse']
+          for (const encoding of ['identity', 'gzip']) {
+            const answer = await read('json', encoding)
+            const text = await answer.text()
+            // A long answer has a line for each point.
+            const [line, end] = text.includes('\n') ? ['\n', ',\n'] : ['', ',']
+            const array = `[${line}${points.join(end)}${line}]`
+            expect(text.slice(text.indexOf('['), text.lastIndexOf(']') + 1), requested).toBe(array)
+            for (const name of names)
+              expect([name, answer.headers.get(name)]).toEqual([name, written.headers.get(name)])
+            expect(answer.headers.has('link')).toBe(written.headers.has('link'))
+          }
+        }
+      }
+    }
+  })
+
   it('returns a row for every bucket with fill=null', async () => {
     for (const interval of intervals.slice(-2)) {
       for (const order of ['asc', 'desc']) {

@@ -76,6 +76,7 @@ export async function startApi(options: {
   limits?: NonNullable<AppOptions['limits']>
   heartbeatMs?: number
   stopping?: AbortSignal
+  warmStart?: NonNullable<AppOptions['warmStart']>
   metrics?: AppOptions['metrics']
 }): Promise<TestApi> {
   const server = createApiServer({ changeStream: emptyLog, metrics: createMetrics('test'), ...options, log: silent })

@@ -1,7 +1,10 @@
-import { gunzipSync } from 'node:zlib'
+import type { Transform } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import zlib, { gunzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import {
   chooseEncoding,
+  createEncoder,
   createMediaTypeChooser,
   encode,
   matchesTag,
@@ -17,14 +20,20 @@ describe('entity tags', () => {
     expect(toEntityTag(value, 'gzip')).toBe(`"${value}-gzip"`)
   })
 
-  it.each(['"v"', 'W/"v"', '"v-gzip"', 'W/"v-br"', '"other", "v"', '*', ' * '])('match If-None-Match %s', (header) => {
-    expect(matchesTag(header, 'v')).toBe(true)
-  })
+  it.each(['"v"', 'W/"v"', '"v-gzip"', 'W/"v-br"', '"v-zstd"', '"other", "v"', '*', ' * '])(
+    'match If-None-Match %s',
+    (header) => {
+      expect(matchesTag(header, 'v')).toBe(true)
+    },
+  )
 
-  it.each([undefined, '', '"other"', 'v', '"v-zstd"', '"vv"'])('do not match If-None-Match %s', (header) => {
+  it.each([undefined, '', '"other"', 'v', '"v-deflate"', '"vv"'])('do not match If-None-Match %s', (header) => {
     expect(matchesTag(header, 'v')).toBe(false)
   })
 })
+
+/** Node has Zstandard from 22.15 on. */
+const hasZstandard = 'zstdCompress' in zlib
 
 describe('chooseEncoding', () => {
   it.each([
@@ -35,6 +44,10 @@ describe('chooseEncoding', () => {
     ['gzip, deflate, br', 'gzip'],
     ['gzip;q=0.5, br', 'br'],
     ['gzip;q=0', 'identity'],
+    ['zstd', hasZstandard ? 'zstd' : 'identity'],
+    ['gzip, deflate, br, zstd', 'gzip'],
+    ['gzip;q=0.5, br, zstd', hasZstandard ? 'zstd' : 'br'],
+    ['*;q=0.5, gzip;q=0', hasZstandard ? 'zstd' : 'br'],
     ['*', 'gzip'],
     ['deflate', 'identity'],
     ['identity, gzip;q=0.5', 'identity'],
@@ -47,6 +60,15 @@ describe('chooseEncoding', () => {
     const body = Buffer.from('x'.repeat(1000))
     expect(gunzipSync(await encode(body, 'gzip'))).toEqual(body)
     expect(await encode(body, 'identity')).toBe(body)
+  })
+
+  it.skipIf(!hasZstandard)('encode() preserves the bytes in Zstandard', async () => {
+    const body = Buffer.from('x'.repeat(1000))
+    const { zstdDecompressSync } = zlib as unknown as { zstdDecompressSync(bytes: Buffer): Buffer }
+    expect(zstdDecompressSync(await encode(body, 'zstd'))).toEqual(body)
+    const stream = createEncoder('zstd')
+    stream?.end(body)
+    expect(zstdDecompressSync(await buffer(stream as Transform))).toEqual(body)
   })
 })
 

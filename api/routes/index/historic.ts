@@ -4,9 +4,7 @@ import { indexPoints } from '../../../shared/datasets/index-points.ts'
 import { countBuckets, DAY_MS, HISTORY_START, INTERVALS, type TimeRange } from '../../../shared/intervals.ts'
 import type { BasketIndex } from '../../../shared/registry/index-records.ts'
 import { type Answer, MOST_CACHED } from '../../answers/answer.ts'
-import type { Representation } from '../../answers/formats.ts'
 import { toIdSql } from '../../answers/keyset.ts'
-import { detach, NO_FRAME, type Rows, toArray, toSlice } from '../../answers/rows.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { integerParameter, optionalPage, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
@@ -15,20 +13,11 @@ import { idValue, timeValue } from '../../records/table.ts'
 import { type AppContext, defineRoute } from '../../route/define-route.ts'
 import { toPoints } from '../../series/candles.ts'
 import {
-  type ChunkSource,
-  countSince,
-  countSlices,
-  findNewest,
-  hasFullRows,
-  readChunks,
-  toChunks,
-  writeRows,
-} from '../../series/chunks.ts'
-import {
   checkRange,
   countRows,
   describeSeries,
   isPlain,
+  NO_FRAME,
   nextGridTime,
   type PointCounts,
   type SeriesQuestion,
@@ -36,7 +25,7 @@ import {
   seriesParameters,
   toSeriesRange,
 } from '../../series/series.ts'
-import { answerQuestion } from '../../series/series-answer.ts'
+import { answerPoints, answerQuestion, fromCache, type SeriesCall } from '../../series/series-answer.ts'
 import type { SeriesSource } from '../../series/series-source.ts'
 
 const INTERVAL = '5m'
@@ -92,28 +81,11 @@ export const indexHistoricRoute = defineRoute({
   response: toPoints({ record: point, time: 'createdAt' }),
   datasets: [indexPoints],
   headers: SERIES_HEADERS,
-  handle: async (call): Promise<Answer> => {
-    const { query, registry, now } = call
-    if (query.period !== undefined && query.days !== undefined && query.period !== query.days) {
-      throw new Problem('invalid_parameter', 'period and days mean the same and must not differ.', { param: 'days' })
-    }
-    const { index } = registry
-    const isExplicit =
-      query.start !== undefined ||
-      query.end !== undefined ||
-      query.limit !== undefined ||
-      call.representation.after !== ''
-    if (isExplicit || !isPlain(query, 'asc', INTERVAL)) return answerInForm(call, index, query)
-    const back = now() - (query.period ?? query.days ?? 1) * DAY_MS
-    const range = toSeriesRange({ start: Math.max(back, index.launch), interval: INTERVAL }, now())
-    const { points, early, ...answer } = await answerPoints(call, index, range)
-    const counted = { dataset: indexPoints, interval: INTERVAL, range, points, early, asOf: answer.asOf } as const
-    const { headers, ...described } = describeSeries(counted, now())
-    return { ...answer, ...described, headers: { ...answer.headers, ...headers } }
-  },
+  peek: fromCache((call) => answerIndex(call)),
+  handle: (call) => answerIndex(call),
 })
 
-type Call = AppContext & { readonly representation: Representation; readonly signal: AbortSignal }
+type Call = SeriesCall & Pick<AppContext, 'registry'>
 
 interface Query extends SeriesQuestion {
   readonly period?: number | undefined
@@ -122,6 +94,37 @@ interface Query extends SeriesQuestion {
   readonly end?: number | undefined
   readonly limit?: number | undefined
 }
+
+async function answerIndex(call: Call & { readonly query: Query }): Promise<Answer> {
+  const { query, registry, now } = call
+  if (query.period !== undefined && query.days !== undefined && query.period !== query.days) {
+    throw new Problem('invalid_parameter', 'period and days mean the same and must not differ.', { param: 'days' })
+  }
+  const { index } = registry
+  const isExplicit =
+    query.start !== undefined ||
+    query.end !== undefined ||
+    query.limit !== undefined ||
+    call.representation.after !== ''
+  if (isExplicit || !isPlain(query, 'asc', INTERVAL)) return answerInForm(call, index, query)
+  const back = now() - (query.period ?? query.days ?? 1) * DAY_MS
+  const range = toSeriesRange({ start: Math.max(back, index.launch), interval: INTERVAL }, now())
+  const { points, early, ...answer } = await answerRange(call, index, range)
+  const counted = { dataset: indexPoints, interval: INTERVAL, range, points, early, asOf: answer.asOf } as const
+  const { headers, ...described } = describeSeries(counted, now())
+  return { ...answer, ...described, headers: { ...answer.headers, ...headers } }
+}
+
+const toSource = (index: BasketIndex): SeriesSource => ({
+  name: 'index-historic',
+  dataset: indexPoints,
+  record: point,
+  time: 'createdAt',
+  intervals: INTERVALS,
+  sql: () => `SELECT row_at, as_of, record FROM (${RECORDS})`,
+  params: { index: index.key, id: index.id },
+  cached: { key: `index ${index.key}` },
+})
 
 /** Answers a request with a range, order or interval. The first slot with a value represents a coarser bucket. */
 async function answerInForm(call: Call, index: BasketIndex, query: Query): Promise<Answer> {
@@ -133,46 +136,36 @@ async function answerInForm(call: Call, index: BasketIndex, query: Query): Promi
   const until = isUntilNow ? now : Math.min(query.end ?? now, now)
   const earliest = Math.max(query.start ?? 0, index.launch)
   const start = Math.max(earliest, until - back * DAY_MS)
-  const source: SeriesSource = {
-    name: 'index-historic',
-    dataset: indexPoints,
-    record: point,
-    time: 'createdAt',
-    intervals: INTERVALS,
-    sql: () => `SELECT row_at, as_of, record FROM (${RECORDS})`,
-    params: { index: index.key, id: index.id },
-  }
-  const { answer } = await answerQuestion(call, source, { ...question, start })
+  const { answer } = await answerQuestion(call, toSource(index), { ...question, start })
   // The last days until now are another range from the next grid time on.
   return until === now && start > earliest ? { ...answer, expiresAt: nextGridTime(now) } : answer
 }
 
-/** Few points as JSON are assembled from cached chunks; ClickHouse writes every other answer. */
-async function answerPoints(
+/** Points as JSON are assembled from cached chunks; ClickHouse writes every other answer. */
+async function answerRange(
   call: Call,
   index: BasketIndex,
   range: SeriesRange,
 ): Promise<Answer & PointCounts & { headers?: Record<string, string> }> {
-  const most = countBuckets(range.from, range.to, INTERVAL)
-  const isLong = most > MOST_CACHED.indexPoints
-  const entity = { index: index.key, id: index.id }
   const due = toSeriesDueEnd(indexPoints, INTERVAL, call.now())
-  const toStatement = ({ from, to }: TimeRange, limit: number) => {
-    return { name: 'index-historic', sql: `${RECORDS} LIMIT {limit: UInt32}`, params: { ...entity, from, to, limit } }
-  }
-  if (isLong || !hasFullRows(call.representation)) {
-    const late = { from: Math.max(range.from, due), to: range.to }
-    const [{ records, ...answer }, early] = await Promise.all([
-      answerRecords(call, { ...toStatement(range, most), rowHash: ROW_HASH }, { isLong }),
-      countRows(call.db, toStatement(late, most)),
-    ])
-    return { ...answer, points: records, early: Math.min(early, records) }
-  }
-  const source = { key: `index ${index.key}`, dataset: indexPoints.name, interval: INTERVAL } as const
-  const read: ChunkSource<Rows>['read'] = (db, range) =>
-    writeRows(db, toStatement(range, countBuckets(range.from, range.to, INTERVAL)))
-  const rows = await readChunks({ ...source, read, pack: detach }, call, toChunks(range, INTERVAL))
-  const slices = rows.map((one) => toSlice(one, range))
-  const counts = { points: countSlices(slices), early: countSince(slices, due) }
-  return { body: toArray(slices, NO_FRAME), asOf: findNewest(slices), ...counts }
+  const selection = { range, interval: INTERVAL, order: 'asc', limit: undefined } as const
+  const found = await answerPoints(
+    call,
+    toSource(index),
+    { ...selection, mostCached: MOST_CACHED.indexPoints },
+    NO_FRAME,
+  )
+  if (found !== undefined) return { ...found.answer, points: found.points.count, early: found.points.countSince(due) }
+  const most = countBuckets(range.from, range.to, INTERVAL)
+  const toStatement = ({ from, to }: TimeRange) => ({
+    name: 'index-historic',
+    sql: `${RECORDS} LIMIT {limit: UInt32}`,
+    params: { index: index.key, id: index.id, from, to, limit: most },
+  })
+  const late = { from: Math.max(range.from, due), to: range.to }
+  const [{ records, ...answer }, early] = await Promise.all([
+    answerRecords(call, { ...toStatement(range), rowHash: ROW_HASH }, { isLong: most > MOST_CACHED.indexPoints }),
+    countRows(call.db, toStatement(late)),
+  ])
+  return { ...answer, points: records, early: Math.min(early, records) }
 }

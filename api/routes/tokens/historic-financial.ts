@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { HISTORY_START, INTERVALS } from '../../../shared/intervals.ts'
+import type { Token } from '../../../shared/registry/entities.ts'
 import type { Answer } from '../../answers/answer.ts'
 import { COARSE_HEADERS, SERIES_HEADERS } from '../../http/headers.ts'
 import { optionalPage, time } from '../../parameters/kinds.ts'
-import { answerPriceSeries, answerPricesInForm, findPriceSeries } from '../../prices/json.ts'
+import { answerPriceSeries, answerPricesInForm } from '../../prices/json.ts'
 import { pricePoint, priceRow } from '../../prices/points.ts'
 import { answerPriceTable, toPricePlace } from '../../prices/table.ts'
 import { idValue } from '../../records/table.ts'
@@ -12,6 +13,7 @@ import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { toPoints } from '../../series/candles.ts'
 import { checkChosen, checkRange, chosenParameters, isPlain, startAfter, toSeriesRange } from '../../series/series.ts'
+import { fromCache } from '../../series/series-answer.ts'
 
 const MAX_POINTS = 1_000_000
 
@@ -42,31 +44,26 @@ export const historicFinancialRoute = defineRoute({
   response: series,
   datasets: [tokenPrices],
   headers: { ...SERIES_HEADERS, ...COARSE_HEADERS },
-  peek: (call) => {
-    const { query, found: token, now, representation } = call
-    const { interval, limit } = query
-    const isCacheable = representation.format === 'json' && representation.after === ''
-    if (!isCacheable || interval === undefined || !isPlain(query, 'asc', interval)) return undefined
-    checkRange(query)
-    const range = toSeriesRange({ ...query, interval }, now())
-    return findPriceSeries(call, { token, interval, range, limit })
-  },
-  handle: async (call): Promise<Answer> => {
-    const { query, found: token, now, representation } = call
-    checkRange(query)
-    checkChosen(query, INTERVALS)
-    const { interval, limit } = query
-    if (interval === undefined || !isPlain(query, 'asc', interval)) return answerPricesInForm(call, query)
-    const range = toSeriesRange({ ...query, interval }, now())
-    const keys = call.entities.map(({ key }) => key)
-    const after = representation.after === '' ? undefined : toPricePlace(representation.after, keys, range)
-    if (representation.format !== 'json') return answerPriceTable(call, { interval, limit }, range, after)
-    const start = after === undefined ? query.start : startAfter(after.at, interval)
-    return answerPriceSeries(call, {
-      token,
-      interval,
-      range: toSeriesRange({ ...query, interval, start }, now()),
-      limit,
-    })
-  },
+  peek: fromCache((call) => answerPrices(call)),
+  handle: (call) => answerPrices(call),
 })
+
+async function answerPrices(
+  call: Parameters<typeof answerPricesInForm>[0] & {
+    readonly found: Token
+    readonly query: Parameters<typeof answerPricesInForm>[1]
+  },
+): Promise<Answer> {
+  const { query, found: token, now, representation } = call
+  checkRange(query)
+  checkChosen(query, INTERVALS)
+  const { interval, limit } = query
+  if (interval === undefined || !isPlain(query, 'asc', interval)) return answerPricesInForm(call, query)
+  const range = toSeriesRange({ ...query, interval }, now())
+  const keys = call.entities.map(({ key }) => key)
+  const after = representation.after === '' ? undefined : toPricePlace(representation.after, keys, range)
+  if (representation.format !== 'json') return answerPriceTable(call, { interval, limit }, range, after)
+  const start = after === undefined ? query.start : startAfter(after.at, interval)
+  const rest = toSeriesRange({ ...query, interval, start }, now())
+  return answerPriceSeries(call, { token, interval, range: rest, limit })
+}

@@ -7,8 +7,15 @@ import { crc32, gunzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { combineCrc, type Part, toText, writeGzip } from '../../api/answers/deflated.ts'
 import { type Rows, toRows, toSlice } from '../../api/answers/rows.ts'
-import { type PointsChunk, type PointsForm, packPoints, toPoints } from '../../api/prices/chunk.ts'
-import { INTERVAL_SECONDS, INTERVALS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
+import { type PointsChunk, type PointsForm, packPoints, toPoints } from '../../api/series/points.ts'
+import {
+  INTERVAL_SECONDS,
+  INTERVALS,
+  type Interval,
+  MONDAY_SHIFT_MS,
+  type TimeRange,
+  toBucketStart,
+} from '../../shared/intervals.ts'
 import { toNoiseKey, unit } from '../upstream/noise.ts'
 
 interface Point {
@@ -52,18 +59,32 @@ function rowsOf(points: readonly Point[]): Rows {
   )
 }
 
+/** Reads the time of the observation from the end of a point. */
+const readAsOf = (text: Buffer, end: number) => Date.parse(text.toString('latin1', end - 28, end - 4))
+
 /** The chunks of a series, of 288 buckets each. */
 async function pack(points: readonly Point[], form: PointsForm): Promise<PointsChunk[]> {
   const length = 288 * INTERVAL_SECONDS[form.interval] * 1000
   const rows = rowsOf(points)
   const chunks: PointsChunk[] = []
-  for (let from = Math.floor(START / length) * length; from <= (points.at(-1)?.at ?? 0); from += length)
+  for (
+    let from = Math.floor((START - MONDAY_SHIFT_MS) / length) * length + MONDAY_SHIFT_MS;
+    from <= (points.at(-1)?.at ?? 0);
+    from += length
+  )
     chunks.push(await packPoints(toSlice(rows, { from, to: from + length }), form))
   return chunks
 }
 
 const FRAME = { before: '{"name":"Ünïcode","data":', after: '}' }
-const SHORT: PointsForm = { interval: '5m', hasLines: false }
+const SHORT: PointsForm = { interval: '5m', order: 'asc', hasLines: false, firstMember: 'timestamp', readAsOf }
+/** Observations are read from the text or from the chunk. */
+const FORMS: readonly Omit<PointsForm, 'interval'>[] = (['asc', 'desc'] as const).flatMap((order) =>
+  [false, true].flatMap((hasLines) => [
+    { order, hasLines, firstMember: 'timestamp' },
+    { order, hasLines, firstMember: 'timestamp', readAsOf },
+  ]),
+)
 function textOf(points: readonly Point[], hasLines: boolean): string {
   const all = points.map(({ json }) => json)
   return `${FRAME.before}${hasLines ? `[\n${all.join(',\n')}\n]\n` : `[${all.join()}]`}${FRAME.after}`
@@ -100,16 +121,15 @@ describe('toPoints', () => {
   it.each(INTERVALS)('gives exactly the points of any range, in text and in gzip (%s)', async (interval) => {
     const step = INTERVAL_SECONDS[interval] * 1000
     const series = toSeries(interval, 1000)
-    const chunksOf = {
-      short: await pack(series, { interval, hasLines: false }),
-      lines: await pack(series, { interval, hasLines: true }),
-    }
+    const chunksOf = await Promise.all(FORMS.map((form) => pack(series, { ...form, interval })))
     const all = { from: toBucketStart(START, interval) - 5 * step, to: (series.at(-1)?.at ?? 0) + 5 * step }
-    for (let turn = 0; turn < 60; turn++) {
-      const range = turn < 2 ? all : random(turn, all, step)
-      const wanted = series.filter(({ at }) => at >= range.from && at < range.to)
-      const hasLines = turn % 2 === 1
-      const points = toPoints(hasLines ? chunksOf.lines : chunksOf.short, range, { interval, hasLines })
+    for (let turn = 0; turn < 80; turn++) {
+      const range = turn < FORMS.length ? all : random(turn, all, step)
+      const form = { ...(FORMS[turn % FORMS.length] as PointsForm), interval }
+      const { hasLines, order } = form
+      const oldestFirst = series.filter(({ at }) => at >= range.from && at < range.to)
+      const wanted = order === 'asc' ? oldestFirst : oldestFirst.reverse()
+      const points = toPoints(chunksOf[turn % FORMS.length] ?? [], range, form)
       const most = Math.floor(unit(KEY, 4e6 + turn) * (wanted.length + 2))
       for (const [given, part] of [
         [points, wanted],
@@ -117,12 +137,14 @@ describe('toPoints', () => {
       ] as const) {
         const body = given.toBody(FRAME)
         expect(given.count).toBe(part.length)
-        expect(given.asOf).toBe(part.at(-1)?.observed ?? null)
+        const sorted = [...part].sort((a, b) => a.at - b.at)
+        expect(given.asOf).toBe(sorted.at(-1)?.observed ?? null)
+        expect([given.earliest, given.latest]).toEqual([sorted[0]?.at ?? 0, sorted.at(-1)?.at ?? 0])
         const since = range.from + 7 * step
         expect(given.countSince(since)).toBe(part.filter(({ at }) => at >= since).length)
         const observed = { from: since + step / 3, to: range.to - step / 3 }
-        const inside = part.map((one) => one.observed).filter((at) => at >= observed.from && at < observed.to)
-        expect(given.readObserved(observed)).toEqual(inside)
+        const inside = sorted.map((one) => one.observed).filter((at) => at >= observed.from && at < observed.to)
+        expect(given.readAsOf(observed)).toEqual(inside)
         expect(body.toText().toString()).toBe(textOf(part, hasLines))
         expect(body.length).toBe(Buffer.byteLength(textOf(part, hasLines)))
         expect(gunzipSync(body.toGzip()).equals(body.toText())).toBe(true)

@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
-import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { INTERVAL_SECONDS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
+import { INTERVAL_SECONDS, type Interval, MONDAY_SHIFT_MS, type TimeRange } from '../../shared/intervals.ts'
 import type { AssembledBody } from '../answers/answer.ts'
 import {
   countBytes,
@@ -19,11 +18,7 @@ import {
 import type { Rows, Slice } from '../answers/rows.ts'
 import type { Sized } from '../cache/chunks.ts'
 import { toTagValue } from '../http/negotiation.ts'
-import type { StoredPoints } from '../route/stored-points.ts'
-import type { CountedSource, Series } from '../series/chunks.ts'
-import type { Frame } from '../series/series.ts'
-import { countPointsByChunk, writePoints } from './points.ts'
-import { isShort } from './stored-points.ts'
+import type { Frame } from './series.ts'
 
 /**
  * Buckets per block: a day has six blocks. A block is deflated alone, so a longer one is smaller per point, and an answer
@@ -32,37 +27,50 @@ import { isShort } from './stored-points.ts'
 const BLOCK_BUCKETS = 48
 
 /**
- * The points of a chunk: the facts of each block that has points, one after the other, then the deflated JSON of the
- * blocks. Everything is in one buffer, because objects and buffers for each block would take a tenth of the memory.
+ * The points of a chunk: the facts of each block that has points, oldest first; the deflated lags of the points; the
+ * deflated JSON of the blocks. Everything is in one buffer, because objects and buffers for each block would take a tenth
+ * of the memory.
  */
 export interface PointsChunk extends Sized {
   readonly bytes: Buffer
   readonly blocks: number
+  /** Offset of the first block. */
+  readonly texts: number
 }
 
-const NO_POINTS: PointsChunk = { bytes: Buffer.alloc(0), blocks: 0, size: 0 }
+export const NO_POINTS: PointsChunk = { bytes: Buffer.alloc(0), blocks: 0, texts: 0, size: 0 }
 
 /** Offsets of the facts of a block. The last one is a bit for each bucket: whether it has a point. */
 const AT = { from: 0, newest: 8, end: 16, length: 20, crc: 24, digest: 28, buckets: 44 } as const
 const DIGEST_BYTES = AT.buckets - AT.digest
+const LAG_BYTES = Float64Array.BYTES_PER_ELEMENT
 const FACTS_BYTES = AT.buckets + BLOCK_BUCKETS / 8
 
 /** A digest of 128 bits, like the rest of an entity tag. */
 const toDigest = (text: Buffer) => hash('sha256', text, 'buffer').subarray(0, DIGEST_BYTES)
 
-/** The form of the text of points: their interval, and whether each point has its own line, as in long answers. */
+/** The form of the text of points. */
 export interface PointsForm {
   readonly interval: Interval
+  readonly order: 'asc' | 'desc'
+  /** Whether each point has its own line, as in long answers. */
   readonly hasLines: boolean
+  /** The first member of a point. No object in a point begins with it, so it marks the beginnings of points. */
+  readonly firstMember: string
+  /**
+   * Reads the time of the observation of the point that ends at a position of a text. Without it the cached chunk has
+   * these times in addition to the text.
+   */
+  readonly readAsOf?: (text: Buffer, end: number) => number
 }
 
 const toSeparator = ({ hasLines }: PointsForm) => (hasLines ? ',\n' : ',')
 
 const toStepMs = (interval: Interval) => INTERVAL_SECONDS[interval] * 1000
-/** The first bucket of the block that contains a time. Blocks are counted from 1970; weeks begin on Mondays. */
+/** The first bucket of the block that contains a time. All grids begin on the first Monday. */
 function toBlockStart(at: number, interval: Interval): number {
-  const [step, length] = [toStepMs(interval), BLOCK_BUCKETS * toStepMs(interval)]
-  return toBucketStart(Math.floor(at / length) * length - 1, interval) + step
+  const length = BLOCK_BUCKETS * toStepMs(interval)
+  return Math.floor((at - MONDAY_SHIFT_MS) / length) * length + MONDAY_SHIFT_MS
 }
 
 /**
@@ -82,7 +90,8 @@ export async function packPoints({ rows, first, end }: Slice, form: PointsForm):
   const texts = blocks.map((block) => toBlockText(rows, block, form))
   const deflated = texts.map(deflateCached)
   const facts = Buffer.alloc(FACTS_BYTES * blocks.length)
-  let until = facts.length
+  const lags = form.readAsOf === undefined && first < end ? packLags({ rows, first, end }) : Buffer.alloc(0)
+  let until = facts.length + lags.length
   for (const [index, block] of blocks.entries()) {
     const [at, text] = [index * FACTS_BYTES, texts[index] as Buffer]
     until += (deflated[index] as Buffer).length
@@ -100,22 +109,29 @@ export async function packPoints({ rows, first, end }: Slice, form: PointsForm):
   }
   const bytes = Buffer.allocUnsafeSlow(until)
   let at = 0
-  for (const part of [facts, ...deflated]) at += part.copy(bytes, at)
-  return { bytes, blocks: blocks.length, size: bytes.length }
+  for (const part of [facts, lags, ...deflated]) at += part.copy(bytes, at)
+  return { bytes, blocks: blocks.length, texts: facts.length + lags.length, size: bytes.length }
 }
 
-/** The rows of a block; in `rows` a comma separates them. */
+/** The times from the beginnings of buckets to their observations: often the same for all, so that they deflate well. */
+function packLags({ rows, first, end }: Slice): Buffer {
+  const lags = Float64Array.from({ length: end - first }, (_, row) => rows.asOf(first + row) - rows.at(first + row))
+  return deflateCached(Buffer.from(lags.buffer))
+}
+
+/** The rows of a block in their order; in `rows` a comma separates them. */
 function toBlockText(
   { bytes, starts }: Rows,
   { first, end }: { first: number; end: number },
   form: PointsForm,
 ): Buffer {
   const toRow = (from: number, to: number) => bytes.subarray(starts[from], (starts[to] as number) - 1)
-  if (!form.hasLines) return toRow(first, end)
+  if (!form.hasLines && form.order === 'asc') return toRow(first, end)
   const separator = Buffer.from(toSeparator(form))
   const parts: Buffer[] = []
-  for (let row = first; row < end; row++) parts.push(toRow(row, row + 1), separator)
-  return Buffer.concat(parts.slice(0, -1))
+  for (let row = first; row < end; row++) parts.push(toRow(row, row + 1))
+  if (form.order === 'desc') parts.reverse()
+  return Buffer.concat(parts.flatMap((part, index) => (index === 0 ? [part] : [separator, part])))
 }
 
 /** A block, or the part of it with the buckets from `first` to `end`, exclusive. */
@@ -138,13 +154,19 @@ function nextBucket(part: BlockPart, bucket: number): number {
   return next
 }
 
-function countPoints(part: BlockPart, first = part.first): number {
+function lastBucket(part: BlockPart): number {
+  let last = part.end - 1
+  while (!hasPoint(part, last)) last--
+  return last
+}
+
+function countPoints(part: BlockPart, first = part.first, end = part.end): number {
   let points = 0
-  for (let bucket = first; bucket < part.end; bucket++) if (hasPoint(part, bucket)) points++
+  for (let bucket = first; bucket < end; bucket++) if (hasPoint(part, bucket)) points++
   return points
 }
 
-/** The blocks of chunks in a range, without those that have no point there. */
+/** The blocks of chunks in a range, oldest first, without those that have no point there. */
 function selectParts(chunks: readonly PointsChunk[], { from, to }: TimeRange, interval: Interval): BlockPart[] {
   const step = toStepMs(interval)
   const parts: BlockPart[] = []
@@ -160,9 +182,9 @@ function selectParts(chunks: readonly PointsChunk[], { from, to }: TimeRange, in
 }
 
 function toDeflated(part: BlockPart): Deflated {
-  const { bytes, blocks } = part.chunk
+  const { bytes, texts } = part.chunk
   const at = factsAt(part)
-  const start = part.index === 0 ? blocks * FACTS_BYTES : bytes.readUInt32LE(at - FACTS_BYTES + AT.end)
+  const start = part.index === 0 ? texts : bytes.readUInt32LE(at - FACTS_BYTES + AT.end)
   return {
     bytes: bytes.subarray(start, bytes.readUInt32LE(at + AT.end)),
     crc: bytes.readUInt32LE(at + AT.crc),
@@ -170,9 +192,16 @@ function toDeflated(part: BlockPart): Deflated {
   }
 }
 
-/** The position of a bucket's point in the text of its block. */
-const findPoint = (text: Buffer, at: number) =>
-  text.indexOf(`{"timestamp":"${new Date(at).toISOString()}"`, 0, 'latin1')
+/** The position of the point with a number in a text of points. */
+function findPoint(text: Buffer, number: number, form: PointsForm): number {
+  const beginning = toBeginning(form)
+  let at = 0
+  for (let point = 0; point < number; point++) at = text.indexOf(beginning, at) + beginning.length
+  return number === 0 ? 0 : at - beginning.length + '}'.length + toSeparator(form).length
+}
+
+/** The end of a point and the beginning of the next. Quotes in a text of JSON are escaped. */
+const toBeginning = (form: PointsForm) => Buffer.from(`}${toSeparator(form)}{"${form.firstMember}":`)
 
 /** Whether the part has all points of its block. */
 const isWhole = (part: BlockPart) =>
@@ -180,7 +209,6 @@ const isWhole = (part: BlockPart) =>
 
 /** The texts of parts: their blocks are inflated together, because each call of zlib takes as long as a block. */
 function readTexts(parts: readonly BlockPart[], form: PointsForm): Map<BlockPart, Buffer> {
-  const [step, separator] = [toStepMs(form.interval), toSeparator(form)]
   const blocks = parts.map(toDeflated)
   const all = inflate(
     blocks.map(({ bytes }) => bytes),
@@ -191,31 +219,53 @@ function readTexts(parts: readonly BlockPart[], form: PointsForm): Map<BlockPart
     parts.map((part, index) => {
       const text = all.subarray(start, start + (blocks[index] as Deflated).length)
       start += text.length
-      const toPlace = (bucket: number) => findPoint(text, toFrom(part) + bucket * step)
-      const [first, next] = [nextBucket(part, part.first), nextBucket(part, part.end)]
-      const end = next === BLOCK_BUCKETS ? text.length : toPlace(next) - separator.length
-      return [part, text.subarray(toPlace(first), end)]
+      const [older, newer] = [countPoints(part, 0, part.first), countPoints(part, part.end, BLOCK_BUCKETS)]
+      const [before, after] = form.order === 'asc' ? [older, newer] : [newer, older]
+      const from = findPoint(text, before, form)
+      if (after === 0) return [part, text.subarray(from)]
+      const rest = text.subarray(from)
+      return [part, rest.subarray(0, findPoint(rest, countPoints(part), form) - toSeparator(form).length)]
     }),
   )
 }
 
-/** Offset of the time of the observation from the end of a point: it is the last member, and its width is fixed. */
-const TIME_WIDTH = '2026-01-01T00:00:00.000Z'.length
-const OBSERVED_FROM_END = '"}}}'.length + TIME_WIDTH
+/** The time of the observation of a part's newest point. */
+function readNewest(part: BlockPart, form: PointsForm, read: (part: BlockPart) => Buffer): number {
+  if (isWhole(part)) return part.chunk.bytes.readDoubleLE(factsAt(part) + AT.newest)
+  if (form.readAsOf === undefined) return readStoredAsOf(part, form).at(-1) as number
+  const text = read(part)
+  const end = form.order === 'asc' ? text.length : text.indexOf(toBeginning(form)) + '}'.length
+  return form.readAsOf(text, end === 0 ? text.length : end)
+}
 
-/** The time of the observation of the point that ends at a position. */
-const readObserved = (text: Buffer, end: number) =>
-  Date.parse(text.toString('latin1', end - OBSERVED_FROM_END, end - OBSERVED_FROM_END + TIME_WIDTH))
+/** The times of the observations of a part, oldest first, from the lags of its chunk. */
+function readStoredAsOf(part: BlockPart, { interval }: PointsForm): number[] {
+  const { chunk } = part
+  let before = countPoints(part, 0, part.first)
+  for (let index = 0; index < part.index; index++) before += countPoints({ chunk, index, first: 0, end: BLOCK_BUCKETS })
+  const most = chunk.blocks * BLOCK_BUCKETS * LAG_BYTES
+  const lags = inflate([chunk.bytes.subarray(chunk.blocks * FACTS_BYTES, chunk.texts)], most)
+  const times: number[] = []
+  for (let bucket = part.first; bucket < part.end; bucket++) {
+    if (!hasPoint(part, bucket)) continue
+    const at = toFrom(part) + bucket * toStepMs(interval)
+    times.push(at + lags.readDoubleLE((before + times.length) * LAG_BYTES))
+  }
+  return times
+}
 
-/** Points of one series, oldest first. */
+/** Points of one series, in the order of their form. A newer point has a newer observation. */
 export interface Points {
   readonly count: number
   /** Time of the newest observation in Unix milliseconds; null without points. */
   readonly asOf: number | null
+  /** Starts of the earliest and the latest bucket with a point, in Unix milliseconds; 0 without points. */
+  readonly earliest: number
+  readonly latest: number
   /** Number of points in buckets that start at this time or later. */
   countSince(at: number): number
-  /** Times of the observations between two times, in order. */
-  readObserved(range: TimeRange): number[]
+  /** Times of the observations between two times, oldest first. */
+  readAsOf(range: TimeRange): number[]
   /** The first `most` points. */
   head(most: number): Points
   /** The points as a JSON array in a frame. */
@@ -231,12 +281,15 @@ function toStored(text: string): Deflated {
 }
 const [COMMA, COMMA_LINE] = [toStored(','), toStored(',\n')]
 
-/** The points in a range of buckets, from the chunks that contain it. */
+/** The points in a range of buckets, from the chunks that contain it, which are given oldest first. */
 export const toPoints = (chunks: readonly PointsChunk[], range: TimeRange, form: PointsForm): Points =>
   createPoints(selectParts(chunks, range, form.interval), form)
 
+/** `parts` are ordered by time, oldest first. */
 function createPoints(parts: readonly BlockPart[], form: PointsForm): Points {
   const step = toStepMs(form.interval)
+  const [oldest, newest] = [parts[0], parts.at(-1)]
+  const toTime = (part: BlockPart, bucket: number) => toFrom(part) + bucket * step
   let edges: Map<BlockPart, Buffer> | undefined
   /** The text of a part. Blocks of which only a part is used are inflated once. */
   const read = (part: BlockPart): Buffer => {
@@ -246,55 +299,52 @@ function createPoints(parts: readonly BlockPart[], form: PointsForm): Points {
     )
     return edges.get(part) ?? (readTexts([part], form).get(part) as Buffer)
   }
-  const readNewest = () => {
-    const part = parts.at(-1)
-    if (part === undefined) return null
-    return isWhole(part)
-      ? part.chunk.bytes.readDoubleLE(factsAt(part) + AT.newest)
-      : readObserved(read(part), read(part).length)
-  }
   return {
     count: parts.reduce((sum, part) => sum + countPoints(part), 0),
     get asOf() {
-      return readNewest()
+      return newest === undefined ? null : readNewest(newest, form, read)
     },
+    earliest: oldest === undefined ? 0 : toTime(oldest, nextBucket(oldest, oldest.first)),
+    latest: newest === undefined ? 0 : toTime(newest, lastBucket(newest)),
     countSince: (at) =>
       parts.reduce((sum, part) => {
         const bucket = Math.ceil((at - toFrom(part)) / step)
         return sum + countPoints(part, Math.max(part.first, bucket))
       }, 0),
-    readObserved: ({ from, to }) => {
-      const concerned = parts.filter((part) => toFrom(part) < to && toFrom(part) + BLOCK_BUCKETS * step > from)
-      return concerned.flatMap((part) => readAllObserved(read(part), form).filter((at) => at >= from && at < to))
+    readAsOf: ({ from, to }) => {
+      const concerned = parts.filter((part) => toFrom(part) < to && toTime(part, BLOCK_BUCKETS) > from)
+      return concerned.flatMap((part) => readAllAsOf(part, form, read).filter((at) => at >= from && at < to))
     },
-    head: (most) => createPoints(cutParts(parts, most), form),
-    toBody: (frame) => assemble(parts, { frame, form }, read),
+    head: (most) => createPoints(cutParts(parts, most, form), form),
+    toBody: (frame) => assemble(form.order === 'asc' ? parts : [...parts].reverse(), { frame, form }, read),
   }
 }
 
-/** The times of all observations in the text of points. */
-function readAllObserved(text: Buffer, form: PointsForm): number[] {
-  const times: number[] = []
-  const separator = toSeparator(form)
+/** The times of all observations of a part, oldest first. */
+function readAllAsOf(part: BlockPart, form: PointsForm, read: (part: BlockPart) => Buffer): number[] {
+  if (form.readAsOf === undefined) return readStoredAsOf(part, form)
+  const [text, beginning, times] = [read(part), toBeginning(form), [] as number[]]
   for (let at = 0; at < text.length; ) {
-    const next = text.indexOf(`${separator}{"timestamp":"`, at, 'latin1')
-    const end = next === -1 ? text.length : next
-    times.push(readObserved(text, end))
-    at = end + separator.length
+    const next = text.indexOf(beginning, at)
+    const end = next === -1 ? text.length : next + '}'.length
+    times.push(form.readAsOf(text, end))
+    at = end
   }
-  return times
+  return form.order === 'asc' ? times : times.reverse()
 }
 
-function cutParts(parts: readonly BlockPart[], most: number): BlockPart[] {
+/** The parts with the first `most` points in the order of the form. */
+function cutParts(parts: readonly BlockPart[], most: number, { order }: PointsForm): BlockPart[] {
   const taken: BlockPart[] = []
   let left = most
-  for (const part of parts) {
+  for (const part of order === 'asc' ? parts : [...parts].reverse()) {
     if (left === 0) break
-    let end = part.first
-    for (; end < part.end && left > 0; end++) if (hasPoint(part, end)) left--
-    taken.push({ ...part, end: left > 0 ? part.end : end })
+    let { first, end } = part
+    if (order === 'asc') for (end = first; end < part.end && left > 0; end++) left -= Number(hasPoint(part, end))
+    else for (first = end; first > part.first && left > 0; first--) left -= Number(hasPoint(part, first - 1))
+    taken.push({ ...part, first, end })
   }
-  return taken
+  return order === 'asc' ? taken : taken.reverse()
 }
 
 /** Whole blocks are used as they are deflated; of the others the text is used. */
@@ -331,23 +381,3 @@ function assemble(
     write: (encoding) => (encoding === 'gzip' ? writeGzipPieces(body) : writeText(body)),
   }
 }
-
-/** The series of a token, by its key in ClickHouse. */
-const toPriceSeries = (token: number, { interval, hasLines }: PointsForm): Series => ({
-  key: `${tokenPrices.name} ${token}${hasLines ? ' lines' : ''}`,
-  dataset: tokenPrices.name,
-  interval,
-})
-
-/** The series with its read functions. */
-export const toPriceSource = (read: StoredPoints, token: number, form: PointsForm): CountedSource<PointsChunk> => ({
-  ...toPriceSeries(token, form),
-  read: (db, range, abandoned) =>
-    isShort(range, form.interval)
-      ? read[form.interval]({ token, ...range }, abandoned)
-      : writePoints(db, { token, interval: form.interval, ...range }),
-  count: (db, range, chunkMs) => countPointsByChunk(db, form.interval, { token, ...range, length: chunkMs / 1000 }),
-  pack: (slice) => packPoints(slice, form),
-  countIn: (chunk, range) => toPoints([chunk], range, form).count,
-  empty: NO_POINTS,
-})
