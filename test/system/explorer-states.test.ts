@@ -158,49 +158,6 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
     await close()
   })
 
-  it('keeps the newest proposals if those of one DAO fail, and names the DAO', async () => {
-    const ids = ['a', 'b', 'c'].map((letter) => letter.repeat(24))
-    let [daos, isUnavailable] = [ids.slice(0, 2), false]
-    let release = () => {}
-    const released = new Promise<void>((resolve) => {
-      release = resolve
-    })
-    const { page, close } = await open('/', {
-      'daos/governance/summary': (route: Route) => {
-        const lastProposalAt = '2024-03-10T00:00:00.000Z'
-        return route.fulfill({ json: daos.map((_id) => ({ _id, name: `DAO ${_id[0]}`, lastProposalAt })) })
-      },
-      'daos/governance/proposals': async (route: Route) => {
-        const dao = queryOf(route).get('id') ?? ''
-        if (isUnavailable && dao === ids[0]) return route.abort()
-        if (dao === ids[2]) await released
-        const createdAt = { a: '2024-03-02', b: '2024-03-01', c: '2024-03-03' }[dao[0] ?? '']
-        const existing = {
-          title: `Of ${dao[0]}`,
-          url: null,
-          state: 'active',
-          votes: 1,
-          endsAt: '2024-03-11T00:00:00.000Z',
-        }
-        return route.fulfill({ json: [{ _id: dao, dao, createdAt, ...existing }] })
-      },
-    })
-    const card = page.getByRole('region', { name: 'Newest proposals', exact: true })
-    const titles = () => card.locator('tbody td:first-child').allTextContents()
-    await expect.poll(titles).toEqual(['Of a', 'Of b'])
-    isUnavailable = true
-    await page.clock.fastForward(31_000)
-    await card.getByRole('alert').getByText('DAO a: The service could not be reached').waitFor()
-    expect(await titles()).toEqual(['Of a', 'Of b'])
-    daos = ids
-    await page.clock.fastForward(31_000)
-    await card.locator('[aria-busy=true] table').waitFor()
-    expect(await titles()).toEqual(['Of a', 'Of b'])
-    release()
-    await expect.poll(titles).toEqual(['Of c', 'Of a', 'Of b'])
-    await close()
-  })
-
   it('compares the tokens that loaded, names the failed ones, and shows no chart of another range', async () => {
     let unavailable: readonly (string | null)[] = [ID, SECOND]
     let release = () => {}

@@ -1,11 +1,11 @@
-import { useMemo, useRef } from 'preact/hooks'
-import { useAnswer, useAnswers } from '../answers.ts'
+import { useMemo } from 'preact/hooks'
+import { useAnswer } from '../answers.ts'
 import { now } from '../clock.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import type { ChartEvent } from '../parts/drawing.ts'
 import { type Column, RecordTable } from '../parts/record-table.tsx'
-import { Failed, Shown } from '../parts/shown.tsx'
+import { Shown } from '../parts/shown.tsx'
 import { DayValue, TimeValue, Unknown, Until, Value } from '../parts/value.tsx'
 
 const NONE = 'No proposals yet.'
@@ -101,59 +101,8 @@ export function Proposals({ id, limit = MOST }: { id: string; limit?: number }) 
   )
 }
 
-type Summaries = Answer<'/data/daos/governance/summary'>
 /** A proposal with the name of its DAO. */
 type Named = Proposal & { readonly name: string | undefined }
-
-/** Requests as many proposals per DAO as are shown in total, so that the newest of all are included. */
-function Merged({ daos }: { daos: Summaries }) {
-  const answers = useAnswers(
-    daos.map(({ _id }) => toQuestion('/data/daos/governance/proposals', { id: _id, limit: MOST_OF_ALL })),
-  )
-  const newest = useRef<readonly Named[]>([])
-  const isWaiting = answers.some(({ received, failure }) => received === undefined && failure === undefined)
-  // While the answer of an added DAO is loading, the newest of all are unknown.
-  if (!isWaiting)
-    newest.current = answers
-      .flatMap(({ received }, at) => (received?.data ?? []).map((proposal) => ({ ...proposal, name: daos[at]?.name })))
-      .sort((a, b) => b.createdAt.localeCompare(a.createdAt))
-      .slice(0, MOST_OF_ALL)
-  const failed = answers.flatMap((answer, at) =>
-    answer.failure === undefined ? [] : [{ ...answer, of: daos[at]?.name }],
-  )
-  const failure = failed[0]?.failure
-  const retry = () => {
-    for (const one of failed) one.retry()
-  }
-  return (
-    <>
-      {failure !== undefined && <Failed failure={failure} retry={retry} of={failed.map(({ of }) => of).join(', ')} />}
-      <Rows of={newest.current} isWaiting={isWaiting} isComplete={failure === undefined} />
-    </>
-  )
-}
-
-function Rows({ of, isWaiting, isComplete }: { of: readonly Named[]; isWaiting: boolean; isComplete: boolean }) {
-  if (of.length === 0 && isWaiting)
-    return (
-      <p class="state loading" role="status">
-        Loading proposals…
-      </p>
-    )
-  if (of.length === 0) return isComplete ? <p class="state empty">{NONE}</p> : null
-  return (
-    <div class="shown" aria-busy={isWaiting}>
-      {/* Rows are keyed by position and have a fixed height, so another proposal does not change the layout. */}
-      <RecordTable<Named>
-        caption="Newest proposals"
-        records={of}
-        keyOf={(_proposal, place) => place}
-        columns={[{ title: 'Proposal', cell: (proposal) => <Title of={proposal} /> }, DAO, STATE, VOTES, ENDS]}
-        isSteady
-      />
-    </div>
-  )
-}
 
 /** The DAO of a proposal in a table of several DAOs. */
 const DAO: Column<Named> = {
@@ -188,22 +137,35 @@ const SOON_COLUMNS: readonly Column<Named>[] = [
   { title: 'Ends', isNumber: true, cell: ({ endsAt }) => <Until at={endsAt} /> },
 ]
 
+const NEWEST_COLUMNS: readonly Column<Named>[] = [
+  { title: 'Proposal', cell: (proposal) => <Title of={proposal} /> },
+  DAO,
+  STATE,
+  VOTES,
+  ENDS,
+]
+
 /** `endsBefore` selects proposals of all DAOs: every vote ends before this. */
 const END_OF_TIME = '2100-01-01T00:00:00Z'
 
-/** Proposals of all DAOs in a state, on Snapshot and on chains, in an order. */
+/** The request, which is a cache key, changes once in this time. */
+const FIVE_MINUTES_MS = 300_000
+
+/** Proposals of all DAOs, on Snapshot and on chains, in an order. */
 function ProposalsOfAll(props: {
   title: string
-  state: 'active' | 'closed'
+  state?: 'active' | 'closed'
+  endsBefore?: string
   sort: string
   limit: number
   columns: readonly Column<Named>[]
   empty: string
   isSteady?: boolean
 }) {
-  const { title, state, sort, limit, isSteady = false } = props
+  const { title, state, endsBefore = END_OF_TIME, sort, limit, isSteady = false } = props
   const question = toQuestion('/data/daos/governance/proposals', {
-    ...{ endsBefore: END_OF_TIME, source: 'all', state, sort, limit },
+    ...{ endsBefore, source: 'all', sort, limit },
+    ...(state === undefined ? {} : { state }),
   })
   const proposals = useAnswer(question)
   const ids = [...new Set(proposals.received?.data.map(({ dao }) => dao))]
@@ -250,23 +212,24 @@ const RESULT_COLUMNS = ALL_COLUMNS.map((column): Column<Named> => {
   return column.title === 'Leading' ? { ...column, title: 'Result' } : column
 })
 
-/** The newest results. */
-export const RecentResults = () => (
-  <ProposalsOfAll
-    {...{ title: 'Recent results', state: 'closed', sort: '-endsAt', limit: 12 }}
-    columns={RESULT_COLUMNS}
-    empty={NONE}
-  />
-)
-
-export function NewestProposals() {
-  const question = toQuestion('/data/daos/governance/summary', { sort: '-lastProposalAt', limit: MOST_OF_ALL })
-  const daos = useAnswer(question)
+/** The newest results. A canceled vote may end in the future, and has none. */
+export const RecentResults = () => {
+  const endsBefore = new Date(now.value - (now.value % FIVE_MINUTES_MS)).toISOString()
   return (
-    <Card title="Newest proposals" question={question} facts={daos.received?.facts}>
-      <Shown of={daos} what="proposals" isEmpty={(data) => data.length === 0} empty={NO_SPACES} rows={MOST_OF_ALL}>
-        {(data) => <Merged daos={data.filter(({ lastProposalAt }) => lastProposalAt !== null)} />}
-      </Shown>
-    </Card>
+    <ProposalsOfAll
+      {...{ title: 'Recent results', state: 'closed', sort: '-endsAt', limit: 12, endsBefore }}
+      columns={RESULT_COLUMNS}
+      empty={NONE}
+    />
   )
 }
+
+/** The newest proposals of all DAOs. */
+export const NewestProposals = () => (
+  <ProposalsOfAll
+    {...{ title: 'Newest proposals', sort: '-createdAt', limit: MOST_OF_ALL }}
+    columns={NEWEST_COLUMNS}
+    empty={NO_SPACES}
+    isSteady
+  />
+)

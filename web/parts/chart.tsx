@@ -65,7 +65,10 @@ function Events({ drawing }: { drawing: Drawing }) {
   if (events.length === 0) return drawing.events === undefined ? null : <span class="events" />
   return (
     <details class="drop events">
-      <summary>▲ {toCounted(events.length, 'event')}</summary>
+      {/* A new number is a new element, so nothing moves. */}
+      <summary>
+        <span key={events.length}>▲ {toCounted(events.length, 'event')}</span>
+      </summary>
       <ul class="menu">
         {events.slice(0, MOST_EVENTS).map((event, at) => (
           // Events of one time may have the same text.

@@ -116,7 +116,8 @@ function useReserved(section: { readonly current: HTMLElement | null }, isLong: 
       for (const heading of headings) heading.style.removeProperty('--width')
       const widths = headings.map((heading) => [heading, heading.offsetWidth] as const)
       for (const [heading, width] of widths) heading.style.setProperty('--width', `${width}px`)
-      const height = element.querySelector('tbody tr')?.getBoundingClientRect().height
+      // The first row has one border less.
+      const height = element.querySelector('tbody tr + tr')?.getBoundingClientRect().height
       element.style.setProperty('--row', `${height}px`)
     }
     measure()
