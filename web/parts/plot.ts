@@ -17,9 +17,9 @@ function toTick(seconds: number, step: number): string {
   return step >= DAY || seconds % DAY === 0 ? DAYS.format(at) : HOURS.format(at)
 }
 
-/** Width of the longest axis label in pixels: a digit has about seven. Seven digits always fit, so new values move nothing. */
+/** Width of the longest axis label in pixels: a digit has about seven. Eight digits always fit, so new values move nothing. */
 const toWidth = (marks: readonly string[] | null) =>
-  Math.max(63, 14 + 7 * Math.max(0, ...(marks ?? []).map(({ length }) => length)))
+  Math.max(70, 14 + 7 * Math.max(0, ...(marks ?? []).map(({ length }) => length)))
 
 /** Points between two gaps, which no line connects: without dots they would be invisible. */
 function toAlone(values: readonly (number | null)[]): number[] {
