@@ -135,7 +135,7 @@ async function compareAll(stored: Stored, express: Served, say: BenchContext['sa
     rows: [...rows, ...zipf],
     tables: [{ title: 'Resident memory of the API', head: ['API_CACHE_MB', 'after', 'MB'], body: memory }],
     notes: [
-      `${points.toLocaleString('en-US')} points of ${tokens.length} tokens over ${days} days are stored in each database, with all digits; 20 random days are equal in both services. API_CACHE_MB is ${cacheMb}, half of it for series.`,
+      `${points.toLocaleString('en-US')} points of ${tokens.length} tokens over ${days} days are stored in each database, with all digits; 20 random days are equal in both services. API_CACHE_MB is ${cacheMb}, half of it for series. API_CONCURRENCY is ${2 * CONNECTIONS}, above its default: all connections have one address, of which the default rejects a part while the caches are empty.`,
       `All requests accept gzip. ${CONNECTIONS} connections with keep-alive; days begin at any of their 288 buckets and are drawn uniformly over the whole time. Processor time is that of the server with its database; it depends less on other load of the machine than requests a second.`,
       'nginx sends the same compressed bytes from files, with the same URLs.',
     ],

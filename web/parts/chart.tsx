@@ -72,7 +72,6 @@ function Events({ drawing }: { drawing: Drawing }) {
       <ul class="menu">
         {events.slice(0, MOST_EVENTS).map((event, at) => (
           // Events of one time may have the same text.
-          // biome-ignore lint/suspicious/noArrayIndexKey: the items have no state.
           <li key={at}>
             <span aria-hidden="true">{markOf(event)}</span> <small>{toUtc(new Date(event.time * 1000))}</small>{' '}
             {event.to === undefined ? event.text : <a href={event.to}>{event.text}</a>}

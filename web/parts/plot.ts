@@ -60,18 +60,19 @@ const colorsOf = (element: Element) => {
 /** In the library's form: null for none. */
 const toPoints = (alone: number[]) => (alone.length === 0 ? null : alone)
 
-/** The sum of a part of a stack and the parts below it; null if one of them is unknown. */
-const toSums = (parts: readonly Drawing['lines'][number][], at: number) =>
-  parts.reduce<(number | null)[]>((sums, { values }) => {
-    const [below, value] = [sums.length === 0 ? 0 : (sums.at(-1) ?? null), values[at] ?? null]
-    return [...sums, below === null || value === null ? null : below + value]
-  }, [])
-
+/** The values of each line; of a stack, the sums of each part and those below it: null if one of them is unknown. */
 function toValues({ kind, times, lines }: Drawing): (readonly (number | null)[])[] {
   const [total, ...parts] = lines
   if (kind !== 'stack' || total === undefined) return lines.map(({ values }) => values)
-  const sums = times.map((_, at) => toSums(parts, at))
-  return [total.values, ...parts.map((_, part) => sums.map((all) => all[part] ?? null))]
+  let sums: readonly (number | null)[] = times.map(() => 0)
+  const stacked = parts.map(({ values }) => {
+    sums = sums.map((below, at) => {
+      const value = values[at] ?? null
+      return below === null || value === null ? null : below + value
+    })
+    return sums
+  })
+  return [total.values, ...stacked]
 }
 
 const toData = (drawing: Drawing) => [drawing.times, ...toValues(drawing)] as UPlot.AlignedData
