@@ -17,6 +17,8 @@ const findToken = (symbol: string) => {
 
 /** Moves the clock by five minutes, stores a quote and announces it. */
 async function quote(symbol: string, price: number): Promise<void> {
+  // An evaluation of the slot before must not see the new time without the new price.
+  await stage.untilIdle()
   stage.clock.now += 300_000
   await storeQuotes(stage.database.db, [
     { token: findToken(symbol).key, at: stage.clock.now - 1_000, price, is_latest: true },
@@ -137,7 +139,8 @@ async function correct(symbol: string, prices: Readonly<Record<number, number>>)
   const toIso = (ms: number) => new Date(ms - (ms % 300_000)).toISOString()
   const range = { begins_at: toIso(Math.min(...times)), ends_at: toIso(Math.max(...times) + 300_000) }
   const change = { dataset: 'prices', entity: token, job: 'prices-history', changed_at: new Date().toISOString() }
-  // The change first: an evaluation that runs already would see the values without it.
+  // An evaluation that reads the values without the change takes them for new ones.
+  await stage.untilEvaluated()
   await database.db.insert({ table: 'history_changes', rows: [{ ...change, ...range }] })
   await storeQuotes(database.db, quotes)
   clock.now += 1

@@ -5,6 +5,7 @@ import { readCommandLine } from '../../shared/command-line.ts'
 import { DataError } from '../../shared/errors.ts'
 import { isMain, runProgram } from '../../shared/process.ts'
 import { hasBrowser, startBrowser, type TestBrowser } from '../support/browser.ts'
+import { buildGallery, openGallery } from '../support/gallery.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const FOLDER = join(ROOT, 'docs/screenshots')
@@ -12,10 +13,12 @@ const FOLDER = join(ROOT, 'docs/screenshots')
 const MOST_BYTES = 150_000
 const QUALITIES = [82, 70, 55, 40]
 
-const HELP = `npm run screenshots -- [address]
+const HELP = `npm run screenshots -- [address] [--components]
 
 Takes a picture of each page in both themes into ${relative(ROOT, FOLDER)}, from the demo that runs at the address
-(default: http://127.0.0.1:3000, where npm start serves). Wait until it says that its history is complete.`
+(default: http://127.0.0.1:3000, where npm start serves). Wait until it says that its history is complete.
+
+  --components   pictures of all components in all their states instead, which need no demo`
 
 const UNI = 'a00a15074c647764fac27d6c'
 const AAVE = 'd9def830e1a4b8b43c928d43'
@@ -51,13 +54,16 @@ const untilDrawn = (page: Page) =>
     && [...document.querySelectorAll('.chart')].every(({ dataset }) => dataset.drawn === 'true')
     && [...document.images].every((image) => image.complete || image.getBoundingClientRect().top > innerHeight)`)
 
-/** The visible page as WebP, in the best quality below the size limit. */
-async function take(page: Page): Promise<Buffer> {
+/** Saves the visible page as WebP, in the best quality below the size limit. */
+async function take(page: Page, name: string): Promise<void> {
   const session = await page.context().newCDPSession(page)
   for (const quality of QUALITIES) {
     const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality })
     const picture = Buffer.from(data, 'base64')
-    if (picture.length <= MOST_BYTES) return picture
+    if (picture.length > MOST_BYTES) continue
+    const file = join(FOLDER, `${name}.webp`)
+    writeFileSync(file, picture)
+    return console.log(`${relative(ROOT, file)}  ${Math.ceil(picture.length / 1000)} kB`)
   }
   throw new DataError('config', `${page.url()} has no picture of at most ${MOST_BYTES} bytes`)
 }
@@ -68,29 +74,37 @@ async function takeAll(browser: TestBrowser, address: string): Promise<void> {
       // The page's content security policy would block the evaluation in `untilDrawn`.
       const { page, close } = await browser.open(new URL(path, address).href, { scheme, bypassCSP: true })
       await untilDrawn(page)
-      const picture = await take(page)
-      const file = join(FOLDER, `${name}-${scheme}.webp`)
-      writeFileSync(file, picture)
-      console.log(`${relative(ROOT, file)}  ${Math.ceil(picture.length / 1000)} kB`)
+      await take(page, `${name}-${scheme}`)
       await close()
     }
+  }
+}
+
+async function takeComponents(browser: TestBrowser): Promise<void> {
+  const files = await buildGallery()
+  for (const scheme of THEMES) {
+    const { page, close } = await openGallery(browser, files, { scheme })
+    const height = await page.locator('html').evaluate(({ scrollHeight }) => scrollHeight)
+    await page.setViewportSize({ width: 1280, height })
+    await take(page, `components-${scheme}`)
+    await close()
   }
 }
 
 async function main(): Promise<void> {
   const { values, positionals } = readCommandLine({
     allowPositionals: true,
-    options: { help: { type: 'boolean', default: false } },
+    options: { help: { type: 'boolean', default: false }, components: { type: 'boolean', default: false } },
   })
   if (values.help) return console.log(HELP)
   if (!hasBrowser)
     throw new DataError('config', 'there is no Chromium to take pictures with (Debian: apt-get install chromium)')
   const address = new URL(`${(positionals[0] ?? 'http://127.0.0.1:3000').replace(/\/$/, '')}/`).href
-  await requireDemo(address)
+  if (!values.components) await requireDemo(address)
   mkdirSync(FOLDER, { recursive: true })
   const browser = await startBrowser()
   try {
-    await takeAll(browser, address)
+    await (values.components ? takeComponents(browser) : takeAll(browser, address))
   } finally {
     await browser.close()
   }

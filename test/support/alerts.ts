@@ -4,12 +4,14 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'vitest'
 import type { Config } from '../../shared/config/config.ts'
+import { openQueue } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { publishChange } from '../../shared/store/change-feed.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
-import { type Alerts, startAlerts } from '../../workers/alerts/alerts.ts'
+import { ALERT_QUEUES, type Alerts, startAlerts } from '../../workers/alerts/alerts.ts'
 import { type AlertStore, createAlertStore } from '../../workers/alerts/state.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from './database.ts'
 import { emptyRedis } from './empty-redis.ts'
@@ -96,6 +98,10 @@ export interface AlertStage {
   start(): Promise<Alerts>
   /** Announces stored rows of a dataset. */
   commit(dataset: string): Promise<void>
+  /** Resolves when no evaluation waits or runs. */
+  untilIdle(): Promise<void>
+  /** The same after one more evaluation of every rule, for which all earlier change events have arrived. */
+  untilEvaluated(): Promise<void>
   /** Removes every key of the queues, as an emptied Redis does. */
   emptyRedis(): Promise<void>
   close(): Promise<void>
@@ -143,6 +149,16 @@ export async function openAlertStage(settings: Readonly<Record<string, string>> 
       return alerts
     },
     commit: (dataset) => publishChange({ db: database.db, redis, prefix }, { dataset }),
+    untilIdle: async () => {
+      const queue = openQueue(ALERT_QUEUES[0], redis, prefix)
+      const counts = () => queue.getJobCounts('wait', 'prioritized', 'delayed', 'active')
+      await expect.poll(async () => Object.values(await counts()).every((count) => count === 0)).toBe(true)
+      await queue.close()
+    },
+    untilEvaluated: async () => {
+      await Promise.all(started.map((alerts) => alerts.tick()))
+      await stage.untilIdle()
+    },
     emptyRedis: () => emptyRedis(redis, prefix),
     close: async () => {
       await Promise.all(started.map((alerts) => alerts.stop()))

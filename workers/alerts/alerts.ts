@@ -22,7 +22,7 @@ import { createSend } from './send.ts'
 import { createAlertStore, type MessageKey, type StoredFiring } from './state.ts'
 
 /** The queue of evaluations, and that of messages. */
-const ALERT_QUEUES = ['alerts', 'alerts-delivery'] as const
+export const ALERT_QUEUES = ['alerts', 'alerts-delivery'] as const
 
 /** Every rule is evaluated this often: for the clock, and for change events that were lost with Redis. */
 const TICK = '15 * * * * *'

@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findBarriers, hasBrowser, isWide, startBrowser, type TestBrowser } from '../support/browser.ts'
+import { buildGallery, openGallery } from '../support/gallery.ts'
+
+let browser: TestBrowser
+let files: Awaited<ReturnType<typeof buildGallery>>
+beforeAll(async () => {
+  if (!hasBrowser) return
+  browser = await startBrowser()
+  files = await buildGallery()
+})
+afterAll(() => browser?.close())
+
+const VIEWS = [
+  ['desktop', 'light'],
+  ['desktop', 'dark'],
+  ['small phone', 'light'],
+  ['small phone', 'dark'],
+] as const
+
+describe.skipIf(!hasBrowser)('components of the page', () => {
+  it.each(VIEWS)('have all states without accessibility errors on a %s in the %s theme', async (screen, scheme) => {
+    const { page, wrong, close } = await openGallery(browser, files, { screen, scheme })
+    const card = (name: string) => page.getByRole('region', { name, exact: true })
+    expect(await card('Complete').locator('tbody tr').count()).toBe(3)
+    expect(await card('Complete').getByText('not known').count()).toBe(3)
+    await card('Loading').getByRole('status').getByText('Loading tokens…').waitFor()
+    await card('Loading after a change of the request').locator('[aria-busy=true] table').waitFor()
+    await card('Empty').getByText('No tokens match.').waitFor()
+    await card('Stale').getByText('stale: 1d ago').waitFor()
+    const partial = card('Partial: the newest request failed')
+    await partial.getByRole('alert').getByText('The database does not answer.').waitFor()
+    expect(await partial.locator('tbody tr').count()).toBe(3)
+    await card('Error').getByRole('button', { name: 'Try again' }).waitFor()
+    await card('Not known').getByText('Not known: No provider has this token.').waitFor()
+    expect(await page.locator('.chart canvas').count()).toBe(6)
+    await card('One point').getByText('A line needs two points, and this range has one.').waitFor()
+    await card('No points').getByText('No data in this range.').waitFor()
+    expect(await isWide(page)).toBe(false)
+    expect(await findBarriers(page)).toEqual([])
+    expect(wrong).toEqual([])
+    await close()
+  })
+
+  it('have other colours in the dark theme', async () => {
+    const colors = ['light', 'dark'].map(async (scheme) => {
+      const { page, close } = await openGallery(browser, files, { scheme: scheme as 'light' | 'dark' })
+      const color = await page.evaluate('getComputedStyle(document.querySelector(".card")).backgroundColor')
+      await close()
+      return color
+    })
+    const [light, dark] = await Promise.all(colors)
+    expect(light).not.toBe(dark)
+  })
+})
