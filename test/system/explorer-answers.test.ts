@@ -303,7 +303,7 @@ describe.skipIf(!hasBrowser)('explorer page', () => {
     const before = sent
     await page.clock.fastForward(31_000)
     await page.locator('.badge.stale').waitFor({ state: 'detached', timeout: 10_000 })
-    await page.getByText('as of 1 day ago').waitFor()
+    await page.getByText('as of 1d ago').waitFor()
     expect(sent).toBe(before)
     await close()
     stop()
