@@ -100,8 +100,11 @@ export const toChunkBuckets = (interval: Interval, isDerived: boolean): number =
     ? Math.max(LEAST_BUCKETS, Math.min(CHUNK_BUCKETS, MOST_DERIVED_MS / (INTERVAL_SECONDS[interval] * 1000)))
     : CHUNK_BUCKETS
 
-/** The only chunk of a series without a grid of chunks. */
-const EVERYTHING: SeriesChunk = { number: 0, from: 0, to: END_OF_TIME }
+/**
+ * The only chunk of a series without a grid of chunks. No dataset is older than its start. Of a distributed table, a
+ * shard gets the bounds as texts of seconds, and cannot parse one with a single digit.
+ */
+const EVERYTHING: SeriesChunk = { number: 0, from: Date.UTC(2000, 0, 1), to: END_OF_TIME }
 
 /** The complete chunks that contain a range. Chunks are counted from the first Monday, on which all grids begin. */
 function toChunks({ from, to }: TimeRange, { form, chunkBuckets }: Series): SeriesChunk[] {
