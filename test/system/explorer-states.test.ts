@@ -191,13 +191,13 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
 
   it('shows no chart of another range with the same interval, and caches the chart of each range', async () => {
     let isUnavailable = true
+    const isYear = (route: Route) => Date.parse(queryOf(route).get('start') ?? '') < Date.parse('2023-06-01')
     const { page, close } = await open(`/tokens/${ID}?range=90d`, {
       tokens: [TOKEN],
       'tokens/historic-financial': (route: Route) =>
         isUnavailable && isYear(route) ? route.abort() : answerPrices(route),
       'tokens/historic-dex-ohlcv': { data: [] },
     })
-    const isYear = (route: Route) => Date.parse(queryOf(route).get('start') ?? '') < Date.parse('2023-06-01')
     const card = page.getByRole('region', { name: 'Price', exact: true })
     const named = () => card.getByRole('img').getAttribute('aria-label')
     await chartOf(page).waitFor()
