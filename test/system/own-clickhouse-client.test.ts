@@ -200,7 +200,7 @@ function residentBytes(): number {
 }
 
 it('embedded server streams a long response with little memory', async () => {
-  const query = 'SELECT number, repeat(toString(number), 20) AS text FROM numbers(2000000) FORMAT JSONEachRow'
+  const query = 'SELECT number, repeat(toString(number), 20) AS text FROM numbers(4000000) FORMAT JSONEachRow'
   const reader = connectAs('reader')
   const read = async () => {
     const { stream } = await reader.exec({ query })
@@ -215,8 +215,9 @@ it('embedded server streams a long response with little memory', async () => {
   await read()
   const before = residentBytes()
   const { bytes, peak } = await read()
-  expect(bytes).toBeGreaterThan(250_000_000)
-  expect(peak - before).toBeLessThan(120_000_000)
+  expect(bytes).toBeGreaterThan(600_000_000)
+  // Blocks in flight take 60 to 130 MB, depending on how busy the machine is; a whole response would take its size.
+  expect(peak - before).toBeLessThan(bytes / 3)
 })
 
 it("embedded server cancels the reader's statement when its client disconnects, before and during the response", async () => {
