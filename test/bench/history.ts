@@ -236,8 +236,8 @@ async function compareFiles(api: Served, stored: Stored, say: BenchContext['say'
   return withNginx(api, [...paths, year], async (nginx) => {
     let count = 0
     const next = () => paths[count++ % paths.length] as string
-    // A limit above the number of points is another request: its answer is made from chunks.
-    const fresh = (path: string) => `${path}&limit=${1_000_000 + count++}`
+    // Another limit that is above the number of points makes another request: its answer is made from chunks.
+    const fresh = (path: string) => `${path}&limit=${1_000_000 - count++}`
     return [
       await compareCpu('a day from its chunks', [api, nginx], () => fresh(next()), requests / 5),
       await compareCpu('a day whose answer is cached', [api, nginx], next, requests),

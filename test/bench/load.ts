@@ -21,7 +21,10 @@ async function run({ url, toNext, connections, headers }: Load, length: { durati
   const options = { url, connections, requests, timeout: 60, ...length, ...(headers && { headers }) }
   const result = await autocannon(options)
   const failed = result.non2xx + result.errors
-  if (failed > 0) throw new Error(`${url}: ${failed} requests failed`)
+  if (failed > 0) {
+    const statuses = JSON.stringify(result.statusCodeStats)
+    throw new Error(`${url}: ${failed} requests failed; requests by status: ${statuses}`)
+  }
   return result
 }
 
