@@ -30,8 +30,17 @@ import {
 } from '../series/series.ts'
 import { answerQuestion } from '../series/series-answer.ts'
 import { countByChunk, type SeriesSource, toSeries } from '../series/series-source.ts'
-import { observationsSql, POINT, pointsSql, pricePoint, priceRow, writePoints } from './points.ts'
-import { isShort, SHORT_CHUNKS, toColumnTypes } from './stored-points.ts'
+import {
+  isShort,
+  observationsSql,
+  POINT,
+  pointsSql,
+  pricePoint,
+  priceRow,
+  SHORT_CHUNKS,
+  toColumnTypes,
+  writePoints,
+} from './points.ts'
 import { packRows, selectRange, unpackRows, writeJson } from './stored-rows.ts'
 import { countCoarse } from './table.ts'
 

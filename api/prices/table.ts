@@ -14,8 +14,7 @@ import { Problem } from '../problem/problem.ts'
 import { answerRecords, toObject } from '../records/answer.ts'
 import type { AppContext } from '../route/define-route.ts'
 import { type SeriesRange, startAfter, toExpiry, toSeriesHeaders } from '../series/series.ts'
-import { POINT, priceRow, VALUES } from './points.ts'
-import { toTier } from './stored-points.ts'
+import { POINT, priceRow, toTier, VALUES } from './points.ts'
 
 // Lets the sorting key limit the range if a page continues in the middle of a token.
 const OF_SEVERAL = (column: string) => `token IN {tokens: Array(UInt64)}

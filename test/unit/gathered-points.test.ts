@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { createStoredPoints } from '../../api/prices/stored-points.ts'
+import { createStoredPoints } from '../../api/prices/points.ts'
 import { toChunkMs } from '../../api/series/chunks.ts'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
 import { noDatabase } from '../support/no-database.ts'

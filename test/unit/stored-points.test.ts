@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { readStoredRows, toColumnTypes } from '../../api/prices/stored-points.ts'
+import { readStoredRows, toColumnTypes } from '../../api/prices/points.ts'
 import { packRows, type StoredRows, unpackRows, writeJson } from '../../api/prices/stored-rows.ts'
 import { DataError } from '../../shared/errors.ts'
 import { noDatabase } from '../support/no-database.ts'
