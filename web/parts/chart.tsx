@@ -12,6 +12,7 @@ import {
   toPointTexts,
   toStep,
 } from './drawing.ts'
+import { NotLoaded } from './late.tsx'
 import { PictureButtons } from './picture-buttons.tsx'
 import type { draw, Plot } from './plot.ts'
 import { RecordTable } from './record-table.tsx'
@@ -158,16 +159,7 @@ export function Chart(props: {
     plot.current?.point(next)
   }
   if (last < 0) return <p class="state empty">No data in this range.</p>
-  if (failure !== undefined)
-    return (
-      <div class="state failed" role="alert">
-        <p>The chart could not be loaded: {failure}</p>
-        {/* After an upgrade only a new document has the library's current URL. */}
-        <button type="button" onClick={() => location.reload()}>
-          Load the page again
-        </button>
-      </div>
-    )
+  if (failure !== undefined) return <NotLoaded what="chart" why={failure} />
   return (
     <>
       <div class="chart-box" hidden={isTable}>
