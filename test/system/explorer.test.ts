@@ -1,4 +1,4 @@
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findBarriers, hasBrowser, isWide, startBrowser, type TestBrowser } from '../support/browser.ts'
 import { DEMO_NOW, type Demo, startDemo } from '../support/demo.ts'
@@ -44,7 +44,7 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     [`/daos/${UNISWAP}?tab=governance`, 'Uniswap', 'Newest proposals', 'Top voters'],
     [`/daos/${UNISWAP}?tab=report`, 'Uniswap', 'Price', 'Change by asset, 30 days', 'Top voters'],
     ['/governance', 'Governance', 'Active votes', 'Recent results', 'Governance by DAO'],
-    ['/treasuries', 'Treasuries', 'Treasuries by kind of asset'],
+    ['/treasuries', 'Treasuries', 'Treasuries by value', 'Treasuries by kind of asset'],
     ['/index', 'Index', 'Composition'],
     [`/compare?ids=${UNI},d9def830e1a4b8b43c928d43`, 'Compare', 'Side by side'],
     [`/compare?of=daos&ids=${UNISWAP}`, 'Compare', 'Side by side'],
@@ -204,6 +204,46 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
       const unknown = Object.values(existing).filter((value) => value === null)
       expect(await numbers.getByText('not known').count()).toBe(unknown.length)
     }
+    await close()
+  })
+
+  const get = async <T>(path: string) => (await (await fetch(demo.url + path)).json()) as T
+  const valuesOf = (of: Locator) =>
+    of.locator('data').evaluateAll((all) => all.map((one) => Number(one.getAttribute('value'))))
+
+  it('shows all treasuries as areas with links, and moves between them by keyboard', async () => {
+    interface Treasury {
+      readonly _id: string
+      readonly name: string
+      readonly valueUsd: number
+      readonly withoutOwnTokenUsd: number | null
+    }
+    const treasuries = await get<Treasury[]>('/data/daos/treasury/kinds?limit=500&sort=-valueUsd')
+    const { page, wrong, close } = await open('/treasuries')
+    const map = page.getByRole('list', { name: 'Treasuries by value' })
+    await map.getByRole('link').first().waitFor()
+    const cells = await map.getByRole('link').count()
+    const shown = treasuries.slice(0, cells)
+    expect(cells).toBeGreaterThan(5)
+    const values = await valuesOf(map)
+    expect(values.slice(0, cells)).toEqual(shown.map(({ valueUsd }) => valueUsd))
+    const sumOf = (some: readonly number[]) => some.reduce((sum, value) => sum + value, 0)
+    expect(sumOf(values)).toBeCloseTo(sumOf(treasuries.map(({ valueUsd }) => valueUsd)), 0)
+    // The key of the largest treasury stands below the map until another one is pointed at.
+    const said = page.getByRole('region', { name: 'Treasuries by value' }).locator('.point')
+    expect(await said.textContent()).toContain(`${shown[0]?.name}: `)
+    await map.getByRole('link').first().focus()
+    await page.keyboard.press('ArrowRight')
+    await expect.poll(() => said.textContent()).toContain(`${shown[1]?.name}: `)
+    await page.keyboard.press('End')
+    await expect.poll(() => said.textContent()).toContain(`${shown.at(-1)?.name}: `)
+    await page.getByRole('button', { name: 'Without own token' }).click()
+    const others = treasuries.map(({ withoutOwnTokenUsd }) => withoutOwnTokenUsd ?? 0).toSorted((a, b) => b - a)
+    await expect.poll(async () => (await valuesOf(map))[0]).toBe(others[0])
+    await map.getByRole('link').first().focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('region', { name: 'Change by asset, 30 days' }).waitFor()
+    expect(wrong).toEqual([])
     await close()
   })
 

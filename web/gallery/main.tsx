@@ -4,8 +4,10 @@ import { Card, Stat, Stats } from '../parts/card.tsx'
 import { Chart } from '../parts/chart.tsx'
 import { Choice } from '../parts/choice.tsx'
 import type { Drawing } from '../parts/drawing.ts'
+import { NotLoaded } from '../parts/late.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
+import { type Cell, Treemap } from '../parts/treemap.tsx'
 import { Ago, Change, TimeValue, Until, Value } from '../parts/value.tsx'
 import '../styles/shell.css'
 import '../styles/parts.css'
@@ -130,6 +132,17 @@ const CHARTS: readonly (readonly [title: string, drawing: Drawing])[] = [
   ['No points', { ...LINE, times: [], lines: [{ name: 'price', values: [] }] }],
 ]
 
+const CELLS: readonly Cell[] = [
+  ['First DAO', 2.1e9, [0.6, 0.3, 0.1]],
+  ['Second DAO', 9e8, [0.1, 0.2, 0.7]],
+  ['Parts not known', 4e8, undefined],
+  ['A treasury with a name that is longer than its cell', 1.2e8, [0, 1, 0]],
+  ['Fifth DAO', 8e7, [0.4, 0, 0.6]],
+  ...Array.from({ length: 12 }, (_, at) => [`Small ${at + 1}`, 9e6, [1, 0, 0]] as const),
+  ['Value not known', null, undefined],
+].map(([name, value, shares]) => ({ ...{ key: name, name, to: './', value, shares } }) as Cell)
+const PARTS = ['own token', 'stablecoins', 'other']
+
 const Part = ({ title, children }: { title: string; children: ComponentChildren }) => (
   <>
     <h2>{title}</h2>
@@ -205,6 +218,15 @@ function Gallery() {
       </Part>
       <Part title="Charts">
         <div class="grid">
+          <Card title="Treemap">
+            <Treemap name="Treasuries by value" cells={CELLS} as="usd" parts={PARTS} />
+          </Card>
+          <Card title="Treemap without values">
+            <Treemap name="Treasuries by value" cells={CELLS.slice(-1)} as="usd" parts={PARTS} />
+          </Card>
+          <Card title="Code not loaded">
+            <NotLoaded what="chart" why="the request failed" />
+          </Card>
           {CHARTS.map(([title, drawing]) => (
             <Card key={title} title={title}>
               <Chart name={title} drawing={drawing} isLow />

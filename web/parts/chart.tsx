@@ -50,7 +50,7 @@ function AsTable({ name, drawing: { times, lines, as } }: { name: string; drawin
 }
 
 /** The cursor position after a key; undefined if the key has no function. */
-function toNext(key: string, at: number, last: number): number | undefined {
+export function toNext(key: string, at: number, last: number): number | undefined {
   const steps: Record<string, number> = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }
   const next = steps[key]
   return next === undefined ? undefined : Math.min(last, Math.max(0, next))
