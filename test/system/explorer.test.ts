@@ -45,7 +45,7 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     [`/daos/${UNISWAP}?tab=report`, 'Uniswap', 'Price', 'Change by asset, 30 days', 'Top voters'],
     ['/governance', 'Governance', 'Active votes', 'Recent results', 'Governance by DAO'],
     ['/treasuries', 'Treasuries', 'Treasuries by value', 'Treasuries by kind of asset'],
-    ['/index', 'Index', 'Composition'],
+    ['/index', 'Index', 'Composition', 'Changes of the members'],
     [`/compare?ids=${UNI},d9def830e1a4b8b43c928d43`, 'Compare', 'Side by side'],
     [`/compare?of=daos&ids=${UNISWAP}`, 'Compare', 'Side by side'],
     ['/freshness', 'Data', 'Datasets'],
@@ -243,6 +243,27 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     await map.getByRole('link').first().focus()
     await page.keyboard.press('Enter')
     await page.getByRole('region', { name: 'Change by asset, 30 days' }).waitFor()
+    expect(wrong).toEqual([])
+    await close()
+  })
+
+  it('shows the changes of the members of the Index', async () => {
+    const members = await get<{ token: string; quantity: number }[]>('/data/index/weights?sort=-weight')
+    const current = members.filter(({ quantity }) => quantity > 0).map(({ token }) => token)
+    const tokens = await listTokens(`limit=100&${current.map((id) => `id=${id}`).join('&')}`)
+    const { page, wrong, close } = await open('/index')
+    const rows = page.getByRole('region', { name: 'Table: Changes of the members' }).locator('tbody tr')
+    await expect.poll(() => rows.count()).toBe(current.length)
+    const periods = ['1h', '24h', '7d', '30d', '60d'].map((period) => `percentChange${period}`)
+    for (const [at, id] of current.entries()) {
+      const data = tokens.find(({ _id }) => _id === id)?.financialData
+      const known = [...periods, 'percentChanged90d'].map((member) => data?.[member] ?? null)
+      const expected = known.filter((value) => value !== null)
+      await expect.poll(() => valuesOf(rows.nth(at))).toEqual(expected)
+      expect(await rows.nth(at).getByText('not known').count()).toBe(known.length - expected.length)
+    }
+    await rows.first().getByRole('link').click()
+    await page.waitForURL(`**/tokens/${current[0]}`)
     expect(wrong).toEqual([])
     await close()
   })

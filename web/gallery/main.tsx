@@ -4,6 +4,7 @@ import { Card, Stat, Stats } from '../parts/card.tsx'
 import { Chart } from '../parts/chart.tsx'
 import { Choice } from '../parts/choice.tsx'
 import type { Drawing } from '../parts/drawing.ts'
+import { HeatMap } from '../parts/heat-map.tsx'
 import { NotLoaded } from '../parts/late.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
@@ -143,6 +144,14 @@ const CELLS: readonly Cell[] = [
 ].map(([name, value, shares]) => ({ ...{ key: name, name, to: './', value, shares } }) as Cell)
 const PARTS = ['own token', 'stablecoins', 'other']
 
+const CHANGES = [
+  { name: 'First token', day: 2.16, month: -31.4 },
+  { name: 'Second token', day: -3.75, month: 12.5 },
+  { name: 'Third token', day: 14.2, month: 120.3 },
+  { name: 'Fourth token', day: 0, month: -0.001 },
+  { name: 'Fifth token', day: -22.1, month: null },
+]
+
 const Part = ({ title, children }: { title: string; children: ComponentChildren }) => (
   <>
     <h2>{title}</h2>
@@ -226,6 +235,19 @@ function Gallery() {
           </Card>
           <Card title="Code not loaded">
             <NotLoaded what="chart" why="the request failed" />
+          </Card>
+          <Card title="Heat map">
+            <HeatMap
+              caption="Changes"
+              records={CHANGES}
+              keyOf={({ name }) => name}
+              title="Token"
+              cell={({ name }) => <a href="./">{name}</a>}
+              columns={[
+                { title: '24 h', days: 1, value: ({ day }) => day },
+                { title: '30 d', days: 30, value: ({ month }) => month },
+              ]}
+            />
           </Card>
           {CHARTS.map(([title, drawing]) => (
             <Card key={title} title={title}>
