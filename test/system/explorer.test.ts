@@ -37,11 +37,11 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     ['/daos', 'DAOs', 'DAOs with a known treasury'],
     ['/daos?about=communities', 'DAOs', 'DAOs with a known community'],
     ['/daos?about=all', 'DAOs', 'All DAOs'],
-    [`/tokens/${UNI}`, 'Uniswap', 'Numbers'],
+    [`/tokens/${UNI}`, 'Uniswap', 'Numbers', 'Held by the largest'],
     [`/tokens/${UNI}?metric=candles&range=7d`, 'Uniswap', 'Candles'],
     [`/daos/${UNISWAP}`, 'Uniswap', 'Summary', 'Treasury over time', 'Newest proposals'],
     [`/daos/${UNISWAP}?tab=treasury`, 'Uniswap', 'Holdings', 'Change by asset, 30 days'],
-    [`/daos/${UNISWAP}?tab=governance`, 'Uniswap', 'Newest proposals', 'Top voters'],
+    [`/daos/${UNISWAP}?tab=governance`, 'Uniswap', 'Newest proposals', 'Top voters', 'Voting power of the largest'],
     [`/daos/${UNISWAP}?tab=report`, 'Uniswap', 'Price', 'Change by asset, 30 days', 'Top voters'],
     ['/governance', 'Governance', 'Active votes', 'Recent results', 'Governance by DAO'],
     ['/treasuries', 'Treasuries', 'Treasuries by value', 'Treasuries by kind of asset'],
@@ -266,6 +266,36 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     await page.waitForURL(`**/tokens/${current[0]}`)
     expect(wrong).toEqual([])
     await close()
+  })
+
+  it('shows what the largest holders and delegates have together', async () => {
+    interface Holders {
+      readonly holdersData: { readonly topHolders: readonly { readonly share: number }[] }
+    }
+    const [holders] = await get<Holders[]>(`/data/tokens/holders?id=${UNI}`)
+    const delegates = await get<{ share: number }[]>(`/data/daos/governance/delegates?id=${UNISWAP}&limit=1000`)
+    const toSums = (shares: readonly { share: number }[] = []) => {
+      let sum = 0
+      return shares.map(({ share }) => {
+        sum += share
+        return sum
+      })
+    }
+    for (const [path, name, expected] of [
+      [`/tokens/${UNI}`, 'Held by the largest', toSums(holders?.holdersData.topHolders)],
+      [`/daos/${UNISWAP}?tab=governance`, 'Voting power of the largest', toSums(delegates)],
+    ] as const) {
+      const { page, wrong, close } = await open(path)
+      const card = page.getByRole('region', { name, exact: true })
+      await card.locator('.chart[data-drawn]').waitFor()
+      const words = await card.getByRole('img').getAttribute('aria-label')
+      expect(words).toContain(`Ranks 1 to ${expected.length},`)
+      await card.getByRole('button', { name: 'Table' }).click()
+      const values = await valuesOf(card.locator('tbody tr').nth(2))
+      expect(values[0]).toBeCloseTo(expected[2] ?? Number.NaN, 9)
+      expect(wrong).toEqual([])
+      await close()
+    }
   })
 
   it('shows the votes and the power of an address in all DAOs, linked from votes and found by address', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { describeDrawing, describePoint, describe as inWords, toConcentration } from '../../web/parts/drawing.ts'
 import { layTiles, type Tile } from '../../web/parts/tiles.ts'
 
 const SIZE = { width: 1000, height: 400 }
@@ -42,5 +43,16 @@ describe('layTiles', () => {
     expect(tiles.map(({ items }) => items[0]?.name)).toEqual(['item 1'])
     expect(invisible).toEqual([])
     expect(layTiles(toItems(null, 0), SIZE)).toEqual({ tiles: [], invisible: [] })
+  })
+})
+
+describe('toConcentration', () => {
+  it('adds up the values by rank, largest first, without unknown ones', () => {
+    const drawing = toConcentration([20, null, 50, 10], { name: 'share', as: 'percent' })
+    expect(drawing).toMatchObject({ times: [1, 2, 3], lines: [{ name: 'share', values: [50, 70, 80] }] })
+    expect(describePoint(drawing, 1)).toBe('Largest 2: share 70.00 %')
+    expect(inWords('Sample', drawing)).toContain('Ranks 1 to 3, 0 without a value')
+    expect(describeDrawing(drawing)).toBe('The 3 largest ones.')
+    expect(toConcentration([], { name: 'share', as: 'percent' }).times).toEqual([])
   })
 })

@@ -3,7 +3,7 @@ import type { AnswerState, Failure, ReceivedAnswer } from '../answers.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
 import { Chart } from '../parts/chart.tsx'
 import { Choice } from '../parts/choice.tsx'
-import type { Drawing } from '../parts/drawing.ts'
+import { type Drawing, toConcentration } from '../parts/drawing.ts'
 import { HeatMap } from '../parts/heat-map.tsx'
 import { NotLoaded } from '../parts/late.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
@@ -128,6 +128,10 @@ const CHARTS: readonly (readonly [title: string, drawing: Drawing])[] = [
         { name: 'close', values: CLOSE },
       ],
     },
+  ],
+  [
+    'Concentration',
+    toConcentration([40, 21, 12, 7, 5, 3, 2, 1.5, 1, 0.5], { name: 'share of the supply', as: 'percent' }),
   ],
   ['One point', { ...LINE, times: times.slice(0, 1), lines: [{ name: 'price', values: [10] }] }],
   ['No points', { ...LINE, times: [], lines: [{ name: 'price', values: [] }] }],

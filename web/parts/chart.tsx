@@ -9,6 +9,7 @@ import {
   eventsIn,
   hasLines,
   markOf,
+  toPlace,
   toPointTexts,
   toStep,
 } from './drawing.ts'
@@ -24,16 +25,19 @@ const MOST_ROWS = 500
 /** Maximum rows of a chart's list of events. */
 const MOST_EVENTS = 50
 
-function AsTable({ name, drawing: { times, lines, as } }: { name: string; drawing: Drawing }) {
-  const newest = times.map((_, at) => at).reverse()
+function AsTable({ name, drawing }: { name: string; drawing: Drawing }) {
+  const { times, lines, as, axis } = drawing
+  const isRanked = axis === 'rank'
+  const places = times.map((_, at) => at)
+  const records = (isRanked ? places : places.reverse()).slice(0, MOST_ROWS)
   return (
     <>
       <RecordTable
-        caption={`${name}, newest first`}
-        records={newest.slice(0, MOST_ROWS)}
+        caption={isRanked ? name : `${name}, newest first`}
+        records={records}
         keyOf={(at) => at}
         columns={[
-          { title: 'Time', cell: (at) => toUtc(new Date((times[at] ?? 0) * 1000)) },
+          { title: isRanked ? 'Rank' : 'Time', cell: (at) => toPlace(drawing, times[at]) },
           ...lines.map((line) => {
             const step = toStep(line)
             return {
@@ -44,7 +48,11 @@ function AsTable({ name, drawing: { times, lines, as } }: { name: string; drawin
           }),
         ]}
       />
-      {times.length > MOST_ROWS && <p class="note">The newest {MOST_ROWS} points. “Open as” has all of them.</p>}
+      {times.length > MOST_ROWS && (
+        <p class="note">
+          The {isRanked ? 'first' : 'newest'} {MOST_ROWS} points. “Open as” has all of them.
+        </p>
+      )}
     </>
   )
 }
