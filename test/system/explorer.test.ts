@@ -37,7 +37,7 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     ['/daos', 'DAOs', 'DAOs with a known treasury'],
     ['/daos?about=communities', 'DAOs', 'DAOs with a known community'],
     ['/daos?about=all', 'DAOs', 'All DAOs'],
-    [`/tokens/${UNI}`, 'Uniswap', 'Numbers', 'Held by the largest'],
+    [`/tokens/${UNI}`, 'Uniswap', 'Numbers', 'Supply held by the largest'],
     [`/tokens/${UNI}?metric=candles&range=7d`, 'Uniswap', 'Candles'],
     [`/daos/${UNISWAP}`, 'Uniswap', 'Summary', 'Treasury over time', 'Newest proposals'],
     [`/daos/${UNISWAP}?tab=treasury`, 'Uniswap', 'Holdings', 'Change by asset, 30 days'],
@@ -282,7 +282,7 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
       })
     }
     for (const [path, name, expected] of [
-      [`/tokens/${UNI}`, 'Held by the largest', toSums(holders?.holdersData.topHolders)],
+      [`/tokens/${UNI}`, 'Supply held by the largest', toSums(holders?.holdersData.topHolders)],
       [`/daos/${UNISWAP}?tab=governance`, 'Voting power of the largest', toSums(delegates)],
     ] as const) {
       const { page, wrong, close } = await open(path)

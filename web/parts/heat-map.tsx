@@ -12,7 +12,7 @@ export interface HeatColumn<T> {
 }
 
 /** The change over a day that has the full colour, in percent. Typical changes grow with the square root of time. */
-const FULL_A_DAY = 10
+const FULL_A_DAY = 5
 
 const toFull = ({ days }: { readonly days: number }) => FULL_A_DAY * Math.sqrt(days)
 
