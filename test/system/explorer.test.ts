@@ -237,7 +237,7 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     await expect.poll(() => said.textContent()).toContain(`${shown[1]?.name}: `)
     await page.keyboard.press('End')
     await expect.poll(() => said.textContent()).toContain(`${shown.at(-1)?.name}: `)
-    await page.getByRole('button', { name: 'Without own token', exact: true }).click()
+    await page.getByRole('group', { name: 'Area' }).getByRole('button', { name: 'Without own token' }).click()
     const others = treasuries.map(({ withoutOwnTokenUsd }) => withoutOwnTokenUsd ?? 0).toSorted((a, b) => b - a)
     await expect.poll(async () => (await valuesOf(map))[0]).toBe(others[0])
     await map.getByRole('link').first().focus()
