@@ -77,23 +77,23 @@ const idsOf = (owners: readonly Owner[]) => `id=${owners.map(({ id }) => id).joi
 
 const RANGE = 'start=2024-02-20&end=2024-03-09'
 const CASES = [
-  ['/data/daos/treasury/historic', 'daos', ['interval=1d', 'interval=7d', `interval=7d&${RANGE}`]],
-  ['/data/daos/fees/historic', 'daos', ['interval=1d', `interval=1d&${RANGE}`, 'interval=7d', `interval=7d&${RANGE}`]],
+  ['/data/daos/treasury/historic', 'daos', ['interval=7d', `interval=7d&${RANGE}`]],
+  ['/data/daos/fees/historic', 'daos', ['interval=7d&start=2024-02-01', 'interval=7d', `interval=1d&${RANGE}`]],
   ['/data/daos/socials/historic-twitter', 'daos', ['', 'start=1970-01-01']],
   ['/data/daos/treasury/holdings/historic', 'daos', ['kind=stable', 'kind=stable&order=asc']],
-  ['/data/tokens/holders/historic', 'tokens', ['', RANGE]],
+  ['/data/tokens/holders/historic', 'tokens', [RANGE, '']],
   ['/data/tokens/holders/historic-labels', 'tokens', ['', RANGE]],
-  ['/data/tokens/historic-financial', 'tokens', ['interval=30m&start=2024-03-10', 'interval=7d&start=2024-02-01']],
-  ['/data/tokens/historic-ohlc', 'tokens', ['interval=30m&start=2024-03-10', `interval=1d&${RANGE}`]],
+  ['/data/tokens/historic-financial', 'tokens', ['interval=1h&start=2024-03-10', 'interval=7d&start=2024-02-01']],
   [
-    '/data/tokens/historic-dex-ohlcv',
+    '/data/tokens/historic-ohlc',
     'tokens',
-    ['interval=1d&start=2024-03-01', 'interval=1h&start=2024-03-10', 'interval=7d&start=2022-02-01'],
+    ['interval=1h&start=2024-03-10', 'interval=30m&start=2024-03-10T10:00:00Z&end=2024-03-10T11:00:00Z'],
   ],
+  ['/data/tokens/historic-dex-ohlcv', 'tokens', ['interval=1d&start=2024-03-01', 'interval=7d&start=2022-02-01']],
   [
     '/data/tokens/historic-dex-trades',
     'tokens',
-    ['start=2024-03-10', 'start=2024-03-10&order=asc', 'end=2024-03-10T04:00:00Z&order=asc'],
+    ['start=2024-03-10T11:50:00Z', 'start=2024-03-10T11:30:00Z&order=asc', 'end=2024-03-10T09:45:00Z'],
   ],
 ] as const
 
