@@ -90,13 +90,13 @@ describe('cluster of two shards', () => {
       'daos/socials/historic-twitter?name=Aave&name=Uniswap',
       'daos/treasury/historic?name=Aave&name=Uniswap&interval=7d',
       'daos/treasury/holdings/historic?name=Aave&name=Uniswap',
-      `daos/governance/delegates/historic?name=Aave&name=Uniswap&address=0x${'1'.repeat(40)},0x${'2'.repeat(40)}`,
     ]
     const requests = tables.flatMap((table) => ['', '&limit=2'].map((limit) => `${table}&format=ndjson${limit}`))
     const [expected, got] = [await answersOf(one, requests), await answersOf(two, requests)]
-    expect(got).toEqual(expected)
-    for (const request of requests.filter((request) => !request.includes('delegates')))
-      expect(got[request], request).toMatch(/^200 \{"id"/)
+    for (const request of requests) {
+      expect(expected[request], request).toMatch(/^200 \{"id"/)
+      expect.soft(got[request], request).toBe(expected[request])
+    }
   }, 300_000)
 
   it('restores a backup of a single server, and three shards restore that of two', async () => {
