@@ -211,8 +211,8 @@ export function createApp(options: Options): RequestListener {
   app.use(createDocs())
   app.use(createOembed(options))
   app.use(createPictures(appContext))
-  app.use(createExplorer(options))
   app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl }))
+  app.use(createExplorer(options))
   app.use(() => {
     throw new Problem('not_found', 'No resource has this path.')
   })
