@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { logos } from './logos.ts'
 import { Compare } from './pages/compare.tsx'
 import { DaoPage } from './pages/dao.tsx'
 import { Daos } from './pages/daos.tsx'
@@ -140,6 +141,7 @@ const Footer = () => (
     <a href="guides/first-request">Guides</a>
     <a href="openapi.json">OpenAPI</a>
     <a href="llms.txt">llms.txt</a>
+    {logos !== undefined && <a href={`logos/${logos}/attribution.json`}>Logos by CoinGecko</a>}
     <span>Times are UTC. Hover for local time.</span>
   </footer>
 )

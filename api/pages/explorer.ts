@@ -10,7 +10,7 @@ import type { AppContext } from '../route/define-route.ts'
 import { type Card, findCard, toCardHtml } from './cards.ts'
 import { type Content, toErrorCodes, toMissing } from './contents.ts'
 import { toRoot } from './links.ts'
-import { createPageHandler, type Page, toPolicy } from './page-handler.ts'
+import { createPageHandler, FOREVER, type Page, toPolicy } from './page-handler.ts'
 
 /** Output folder of `npm run build:page`; the relative path is the same from the compiled programs. */
 const BUILT = join(import.meta.dirname, '../../web/dist')
@@ -32,9 +32,6 @@ const TYPES: Readonly<Record<string, string>> = {
 }
 
 const HTML = 'text/html; charset=utf-8'
-
-/** File names contain a hash of their content. */
-const FOREVER = 'public, max-age=31536000, immutable'
 
 /**
  * DuckDB's worker, the only script that compiles WebAssembly. The policy in the response of its file applies to a
@@ -145,11 +142,15 @@ async function sendCompressed(request: Request, response: Response, file: string
 
 /**
  * The explorer page, built from `web/`, with the mode in its documents: the notice that numbers are simulated must not
- * wait for an answer. It is the last handler, because it answers all other paths for browsers. If the page was not
+ * wait for an answer. `logos` is the version of the logos, if there are any. It is the last handler, because it answers all other paths for browsers. If the page was not
  * built, its addresses return an error.
  * @throws Problem `unavailable`
  */
-export function createExplorer({ config, registry }: Pick<AppContext, 'config' | 'registry'>): RequestHandler {
+export function createExplorer({
+  config,
+  registry,
+  logos,
+}: Pick<AppContext, 'config' | 'registry'> & { readonly logos: string | undefined }): RequestHandler {
   const { mode } = config
   if (!existsSync(join(BUILT, 'index.html')))
     return (request, _response, next) => {
@@ -158,7 +159,8 @@ export function createExplorer({ config, registry }: Pick<AppContext, 'config' |
     }
   // Read together at the start: documents and files of two builds do not fit together.
   const built = readFileSync(join(BUILT, 'index.html'), 'utf8')
-  const html = built.replace('<meta name="mode" content="demo">', `<meta name="mode" content="${mode}">`)
+  const facts = logos === undefined ? '' : `\n<meta name="logos" content="${logos}">`
+  const html = built.replace('<meta name="mode" content="demo">', `<meta name="mode" content="${mode}">${facts}`)
   const names = readdirSync(join(BUILT, 'assets'))
   const assets = readAssets(names)
   const compressed = new Map(
