@@ -127,7 +127,7 @@ describe('/logos', () => {
     await withApi(async (url) => {
       const version = await versionOf(url)
       const get = (id: string) => fetch(`${url}/logos/${version}/${id}`, { redirect: 'manual' })
-      for (const id of [UNI, uni?.dao ?? '']) {
+      for (const id of [UNI, all.daoBySlug.get(uni?.dao ?? '')?.id ?? '']) {
         const response = await get(id)
         expect(response.status).toBe(200)
         expect(response.headers.get('content-type')).toBe('image/png')
