@@ -1,3 +1,4 @@
+import type { Route } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
 import { findBarriers, hasBrowser, isWide } from '../support/browser.ts'
 import { serveExplorer, toPrepare } from '../support/explorer-page.ts'
@@ -14,6 +15,7 @@ describe.skipIf(!hasBrowser)('documents that the service writes', () => {
   const { open, toUrl } = serveExplorer()
   const prepare = toPrepare({
     search: [{ type: 'dao', _id: '893ec80ae8dcc44e6c2a0b49', name: 'Sample', symbol: null }],
+    stream: (route: Route) => route.fulfill({ contentType: 'text/event-stream', body: ': nothing changes\n\n' }),
   })
 
   it.each(SCREENS)('show the error codes below the header of the page: %s, %s', async (screen, scheme) => {
@@ -55,19 +57,6 @@ describe.skipIf(!hasBrowser)('documents that the service writes', () => {
     await page.getByRole('main').getByRole('link', { name: 'Overview' }).click()
     await page.waitForURL(toUrl('/'))
     expect(wrong.filter(isOther)).toEqual([])
-    await close()
-  })
-
-  it.each([
-    ['/docs/errors', 'The method is not allowed'],
-    ['/nothing', 'Page not found'],
-  ])('show %s without scripts', async (path, text) => {
-    const { page, close } = await open(path, { javaScriptEnabled: false })
-    await page.getByText(text).waitFor()
-    await page
-      .getByRole('link', { name: /reference|guide/i })
-      .first()
-      .waitFor()
     await close()
   })
 })
