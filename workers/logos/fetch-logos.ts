@@ -145,7 +145,9 @@ export async function fetchLogos(options: Options): Promise<LogoReport> {
         }
       } catch (error) {
         signal.throwIfAborted()
-        rejected.push(`${toName(token)}: ${address.slice(0, 200)}: ${toReason(error instanceof TypeError ? error.cause : error)}`)
+        rejected.push(
+          `${toName(token)}: ${address.slice(0, 200)}: ${toReason(error instanceof TypeError ? error.cause : error)}`,
+        )
       }
     }
     if (isStored) logos[token.id] ??= existing
