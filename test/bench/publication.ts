@@ -122,15 +122,15 @@ function toQuarters(bytes: readonly number[]): number[] {
 }
 
 /** The rows of a file as the API has them; the hash does not depend on their order. */
-const HASH = `count(*) AS points, bit_xor(hash(id, epoch_ms(at), epoch_ms(observed_at), price, volume_24h, market_cap, total_supply, circulating_supply)) AS hash`
+const HASH = `count(*) AS points, bit_xor(hash(id, epoch_ms(bucket), epoch_ms(observed_at), price, volume_24h, market_cap, total_supply, circulating_supply)) AS hash`
 const VALUES = ['price', 'volume_24h', 'market_cap', 'total_supply', 'circulating_supply']
 const OF_API = [
   'id',
-  'timestamp AS at',
-  'quote.USD.timestamp AS observed_at',
-  ...VALUES.map((name) => `quote.USD.${name} AS ${name}`),
+  'timestamp AS bucket',
+  'quote_USD_timestamp AS observed_at',
+  ...VALUES.map((name) => `quote_USD_${name} AS ${name}`),
 ]
-const OF_FILE = ['token_id AS id', 'timestamp AS at', 'observed_at', ...VALUES]
+const OF_FILE = ['token_id AS id', 'timestamp AS bucket', 'observed_at', ...VALUES]
 
 /** Compares random partitions with one answer of the API for all tokens and the same range. @returns the rows. */
 async function compareWithApi(
