@@ -29,6 +29,12 @@ const press =
   (page) =>
     page.keyboard.press(key)
 
+/** Enter, after which a reader waits for the entity. */
+const addFirst: Action = async (page) => {
+  await page.keyboard.press('Enter')
+  await page.waitForURL(/ids=/)
+}
+
 const region = (page: Page, name: string) => page.getByRole('region', { name, exact: true })
 const openPage = (name: string) =>
   clickOn((page) => page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name, exact: true }))
@@ -191,7 +197,7 @@ const TASKS: readonly (readonly [actions: number, task: Task])[] = [
         openPage('Compare'),
         clickOn((page) => page.getByLabel('Add')),
         type('uniswap'),
-        press('Enter'),
+        addFirst,
         type('aave'),
         press('Enter'),
       ],
