@@ -15,6 +15,7 @@ import type { OpenApi } from './openapi/shape.ts'
 import { createOembed } from './pages/cards.ts'
 import { createDocs } from './pages/docs.ts'
 import { createExplorer } from './pages/explorer.ts'
+import { createLogos } from './pages/logos.ts'
 import { createPages } from './pages/pages.ts'
 import { createPictures } from './pages/pictures.ts'
 import { createPublished } from './pages/published.ts'
@@ -217,8 +218,10 @@ export function createApp(options: Options): RequestListener {
   app.use(createDocs())
   app.use(createOembed(options))
   app.use(createPictures(appContext))
-  app.use(createExplorer(options))
   app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl }))
+  const logos = createLogos(options, log)
+  app.use(logos.handler)
+  app.use(createExplorer({ ...options, logos: logos.version }))
   app.use(() => {
     throw new Problem('not_found', 'No resource has this path.')
   })

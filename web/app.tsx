@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { logos } from './logos.ts'
 import { Compare } from './pages/compare.tsx'
 import { DaoPage } from './pages/dao.tsx'
 import { Daos } from './pages/daos.tsx'
@@ -13,9 +14,10 @@ import { Tokens } from './pages/tokens.tsx'
 import { Treasuries } from './pages/treasuries.tsx'
 import { VoterPage } from './pages/voters.tsx'
 import { Late } from './parts/late.tsx'
-import { Search } from './parts/search.tsx'
+import { openSearch, Search } from './parts/search.tsx'
 import { Strip } from './parts/strip.tsx'
 import { path } from './place.ts'
+import { served } from './served.ts'
 import { choice, chooseNext } from './theme.ts'
 
 interface Page {
@@ -124,9 +126,29 @@ const Footer = () => (
     <a href="guides/first-request">Guides</a>
     <a href="openapi.json">OpenAPI</a>
     <a href="llms.txt">llms.txt</a>
+    {logos !== undefined && <a href={`logos/${logos}/attribution.json`}>Logos by CoinGecko</a>}
     <span>Times are UTC. Hover for local time.</span>
   </footer>
 )
+
+/** A document of a path that is none of the pages. */
+function Served({ at }: { at: string }) {
+  return (
+    <>
+      {served?.path === at ? (
+        // biome-ignore lint/security/noDangerouslySetInnerHtml: the service wrote it, and escapes the path.
+        <div class="served" dangerouslySetInnerHTML={{ __html: served.html }} />
+      ) : (
+        <h1>Page not found</h1>
+      )}
+      <p>
+        <button type="button" onClick={openSearch}>
+          Search tokens, DAOs and pages
+        </button>
+      </p>
+    </>
+  )
+}
 
 export function App() {
   const at = path.value
@@ -135,7 +157,7 @@ export function App() {
   const page = pageOf(at)
   const ids = page?.matches.exec(at)?.slice(1) ?? []
   useEffect(() => {
-    const title = page === undefined ? 'Not found' : page.title
+    const title = page === undefined ? served?.title : page.title
     if (title !== undefined) document.title = `${title} – dao-data`
     // Moves the focus, so that screen readers announce the new page.
     if (!isFirst.current) main.current?.focus({ preventScroll: true })
@@ -158,7 +180,7 @@ export function App() {
         <Top at={at} />
       </header>
       <main ref={main} tabIndex={-1} key={at}>
-        {page === undefined ? <h1>Page not found</h1> : page.show(ids[0] ?? '', ids[1] ?? '')}
+        {page === undefined ? <Served at={at} /> : page.show(ids[0] ?? '', ids[1] ?? '')}
       </main>
       <Footer />
     </>

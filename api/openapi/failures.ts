@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { ANSWER_HEADERS, LIMIT_HEADERS } from '../http/headers.ts'
 import { isRequired, takesSeveral } from '../parameters/parse.ts'
-import { PROBLEM_CODES, type ProblemCode } from '../problem/codes.ts'
+import { explainCode, PROBLEM_CODE_NAMES, PROBLEM_CODES, type ProblemCode } from '../problem/codes.ts'
 import type { Route } from '../route/define-route.ts'
 import type { Headers } from './headers.ts'
 import type { Json } from './shape.ts'
@@ -60,11 +60,11 @@ export function toFailures(routes: readonly Route[], headers: Headers): Json {
   const used = new Set(routes.flatMap(toStatuses))
   return Object.fromEntries(
     [...used].sort().map((status) => {
-      const codes = Object.entries(PROBLEM_CODES).filter(([, code]) => code.status === status)
+      const codes = PROBLEM_CODE_NAMES.filter((code) => PROBLEM_CODES[code].status === status)
       return [
         NAMES[status],
         {
-          description: codes.map(([code, { title, meaning }]) => `\`${code}\`: ${title}. ${meaning}`).join('\n\n'),
+          description: codes.map((code) => `\`${code}\`: ${explainCode(code)}`).join('\n\n'),
           headers: headers.toJson({ ...EVERY_FAILURE, ...HEADERS[status] }),
           content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
         },

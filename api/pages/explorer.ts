@@ -4,18 +4,22 @@ import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import type { Request, RequestHandler, Response } from 'express'
 import { FIXED_HEADERS, setHeaders } from '../http/headers.ts'
+import { createMediaTypeChooser } from '../http/negotiation.ts'
 import { toUnavailable } from '../problem/problem.ts'
 import type { AppContext } from '../route/define-route.ts'
 import { type Card, findCard, toCardHtml } from './cards.ts'
+import { type Content, toErrorCodes, toMissing } from './contents.ts'
 import { toRoot } from './links.ts'
-import { createPageHandler, type Page, toPolicy } from './page-handler.ts'
+import { createPageHandler, FOREVER, type Page, toPolicy } from './page-handler.ts'
 
 /** Output folder of `npm run build:page`; the relative path is the same from the compiled programs. */
 const BUILT = join(import.meta.dirname, '../../web/dist')
 
-/** The page's own addresses. Other unknown addresses get a JSON answer. */
+/** The page's own addresses. */
 const ADDRESSES =
   /^\/(?:|tokens|daos|governance|treasuries|index|compare|freshness|alerts|sql|(?:tokens|daos)\/[0-9a-f]{24}|daos\/[0-9a-f]{24}\/proposals\/[0-9a-f]{24}|voters\/0x[0-9a-fA-F]{40,64})$/
+
+const ERRORS = '/docs/errors'
 
 /** Charts that pages of other sites may show in a frame. */
 const EMBEDS = /^\/embed\/(?:index|(?:tokens|daos)\/[0-9a-f]{24})$/
@@ -27,8 +31,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 }
 
-/** File names contain a hash of their content. */
-const FOREVER = 'public, max-age=31536000, immutable'
+const HTML = 'text/html; charset=utf-8'
 
 /**
  * DuckDB's worker, the only script that compiles WebAssembly. The policy in the response of its file applies to a
@@ -50,8 +53,44 @@ function toDocument(html: string, path: string, card: Card | undefined): { key: 
     const based = html.replace('<base href="./">', `<base href="${base}">`)
     return card === undefined ? based : based.replace('<title>dao-data</title>', () => toCardHtml(card))
   }
-  const page = { type: 'text/html; charset=utf-8', make, cacheControl: 'no-cache', takesQuery: true }
+  const page = { type: HTML, make, cacheControl: 'no-cache', takesQuery: true }
   return card === undefined ? { key: `document ${base}`, page } : { key: path, page: { ...page, isUncached: true } }
+}
+
+/**
+ * The document with a content. Only browsers without scripts show the element; with scripts the page shows the content
+ * below its header.
+ */
+const withContent = (html: string, { title, body }: Content) =>
+  html
+    .replace('<title>dao-data</title>', `<title>${title} – dao-data</title>`)
+    .replace(/<noscript>[\s\S]*<\/noscript>/, () => `<noscript data-title="${title}">\n${body}\n</noscript>`)
+
+/** The error codes as a document. */
+function toErrors(html: string): { key: string; page: Page } {
+  const based = html.replace('<base href="./">', `<base href="${toRoot(ERRORS)}">`)
+  const make = () => withContent(based, toErrorCodes())
+  return { key: ERRORS, page: { type: HTML, make, cacheControl: 'no-cache' } }
+}
+
+const chooseType = createMediaTypeChooser(['application/problem+json', 'application/json', 'text/html'])
+
+/** Whether an unknown path is answered with a document. Frames of other sites show no header, so they get none. */
+const isForBrowser = (request: Request) =>
+  chooseType(request.get('accept')) === 'text/html' && !request.path.startsWith('/embed/')
+
+/** The document of an unknown path. */
+function sendMissing(html: string, request: Request, response: Response): void {
+  const { requestId } = response.locals as { readonly requestId: string }
+  const based = html.replace('<base href="./">', `<base href="${toRoot(request.path)}">`)
+  response.statusCode = 404
+  setHeaders(response, [
+    ...FIXED_HEADERS,
+    ...['X-Request-Id', requestId, 'Content-Type', HTML],
+    ...['Cache-Control', 'no-store', 'Vary', 'Accept'],
+    ...['Content-Security-Policy', toPolicy('self')],
+  ])
+  response.end(request.method === 'HEAD' ? undefined : withContent(based, toMissing(request.path)))
 }
 
 /** The document of a chart alone, which any site may show in a frame. Its links open outside of the frame. */
@@ -59,7 +98,7 @@ function toEmbed(html: string, path: string): { key: string; page: Page } {
   const base = toRoot(path)
   const make = () => html.replace('<base href="./">', `<base href="${base}" target="_blank">`)
   const policy = toPolicy('self', '*')
-  const page = { type: 'text/html; charset=utf-8', make, cacheControl: 'no-cache', takesQuery: true, policy }
+  const page = { type: HTML, make, cacheControl: 'no-cache', takesQuery: true, policy }
   return { key: `embed ${base}`, page }
 }
 
@@ -103,19 +142,25 @@ async function sendCompressed(request: Request, response: Response, file: string
 
 /**
  * The explorer page, built from `web/`, with the mode in its documents: the notice that numbers are simulated must not
- * wait for an answer. If the page was not built, its addresses return an error.
+ * wait for an answer. `logos` is the version of the logos, if there are any. It is the last handler, because it answers all other paths for browsers. If the page was not
+ * built, its addresses return an error.
  * @throws Problem `unavailable`
  */
-export function createExplorer({ config, registry }: Pick<AppContext, 'config' | 'registry'>): RequestHandler {
+export function createExplorer({
+  config,
+  registry,
+  logos,
+}: Pick<AppContext, 'config' | 'registry'> & { readonly logos: string | undefined }): RequestHandler {
   const { mode } = config
   if (!existsSync(join(BUILT, 'index.html')))
     return (request, _response, next) => {
-      if (!ADDRESSES.test(request.path) && !EMBEDS.test(request.path)) return next()
+      if (!ADDRESSES.test(request.path) && !EMBEDS.test(request.path) && request.path !== ERRORS) return next()
       throw toUnavailable('The page was not built: `npm run build:page` does that.')
     }
   // Read together at the start: documents and files of two builds do not fit together.
   const built = readFileSync(join(BUILT, 'index.html'), 'utf8')
-  const html = built.replace('<meta name="mode" content="demo">', `<meta name="mode" content="${mode}">`)
+  const facts = logos === undefined ? '' : `\n<meta name="logos" content="${logos}">`
+  const html = built.replace('<meta name="mode" content="demo">', `<meta name="mode" content="${mode}">${facts}`)
   const names = readdirSync(join(BUILT, 'assets'))
   const assets = readAssets(names)
   const compressed = new Map(
@@ -128,12 +173,17 @@ export function createExplorer({ config, registry }: Pick<AppContext, 'config' |
     find: (path) => {
       if (ADDRESSES.test(path)) return toDocument(html, path, findCard({ config, registry }, path))
       if (EMBEDS.test(path)) return toEmbed(html, path)
+      if (path === ERRORS) return toErrors(html)
       const page = assets.get(path)
       return page === undefined ? undefined : { key: path, page }
     },
   })
   return (request, response, next) => {
     const file = compressed.get(request.path)
-    return file === undefined ? pages(request, response, next) : sendCompressed(request, response, file)
+    if (file !== undefined) return sendCompressed(request, response, file)
+    return pages(request, response, (failure) => {
+      if (failure === undefined && isForBrowser(request)) sendMissing(html, request, response)
+      else next(failure)
+    })
   }
 }

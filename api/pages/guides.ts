@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { PROBLEM_CODES } from '../problem/codes.ts'
+import { explainCode, PROBLEM_CODE_NAMES, PROBLEM_CODES } from '../problem/codes.ts'
 
 /** The guides, in reading order: name in the URL, and title. */
 export const GUIDES = [
@@ -19,9 +19,7 @@ export const GUIDES = [
 
 /** The table rows of all error codes. */
 export const toCodeRows = () =>
-  Object.entries(PROBLEM_CODES)
-    .map(([code, { status, title, meaning }]) => `| \`${code}\` | ${status} | ${title}. ${meaning} |`)
-    .join('\n')
+  PROBLEM_CODE_NAMES.map((code) => `| \`${code}\` | ${PROBLEM_CODES[code].status} | ${explainCode(code)} |`).join('\n')
 
 /** The list of guides as Markdown. */
 export const toGuideList = (): string =>

@@ -5,6 +5,9 @@ import type { RequestContext } from '../route/request-context.ts'
 import type { ReadyAnswer } from '../serving/respond.ts'
 import { sendReady } from '../serving/respond.ts'
 
+/** For URLs that contain a hash of their content. */
+export const FOREVER = 'public, max-age=31536000, immutable'
+
 /** A page or an asset: its media type and how its bytes are made. */
 export interface Page {
   readonly type: string
@@ -43,7 +46,7 @@ function toAnswer(page: Page, policy: string): ReadyAnswer {
       tag: toTagValue(body),
       expiresAt,
       hasRanges: true,
-      isPacked: page.type === 'image/png',
+      isPacked: /^image\/(?!svg)/.test(page.type),
     },
     head: { headers, staleAt: null, maxAge: undefined, cacheControl, expiresAt },
     forms: new Map(),

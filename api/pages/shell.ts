@@ -15,6 +15,7 @@ const GROUPS: readonly LinkGroup[] = [
       { href: '/reference', text: 'Reference' },
       { href: '/openapi.json', text: 'OpenAPI document' },
       { href: '/docs', text: 'Swagger UI' },
+      { href: '/docs/errors', text: 'Error codes' },
       { href: '/llms.txt', text: 'llms.txt' },
     ],
   },
@@ -41,6 +42,9 @@ export const toPage = (page: { title: string; body: string; markdown: string; gr
 <nav aria-label="Documentation">
 <details open>
 <summary>dao-data</summary>
+<ul>
+<li><a href="/">Home</a></li>
+</ul>
 ${[...GROUPS, ...(page.groups ?? [])].map(toGroup).join('\n')}
 </details>
 </nav>

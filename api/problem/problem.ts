@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { isTransient, toClickHouseCode } from '../../shared/store/clickhouse.ts'
-import { PROBLEM_CODES, type ProblemCode } from './codes.ts'
+import { PROBLEM_CODE_NAMES, PROBLEM_CODES, type ProblemCode } from './codes.ts'
 
 const candidate = z
   .strictObject({
@@ -17,7 +17,7 @@ export const problemBody = z
     status: z.int().describe('The HTTP status.'),
     detail: z.string().describe('The reason, as readable text.'),
     instance: z.string().describe('The requested path.'),
-    code: z.enum(Object.keys(PROBLEM_CODES) as [ProblemCode, ...ProblemCode[]]).describe('Error code for programs.'),
+    code: z.enum(PROBLEM_CODE_NAMES).describe('Error code for programs.'),
     requestId: z.string().describe('Id of the request, as in `X-Request-Id`.'),
     param: z.string().optional().describe('The invalid parameter, if the failure is about one.'),
     allowed: z.array(z.string()).optional().describe('Accepted values, if known.'),

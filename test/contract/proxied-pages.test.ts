@@ -47,10 +47,11 @@ describe('the documentation behind a proxy with a path prefix', () => {
     const found = new Set<string>()
     for (const path of [...PAGES, '/docs', '/docs/', '/docs/errors']) {
       const html = await get(path)
-      const tags = html.match(/<[^<>]+>/g) ?? []
+      const tags = html.match(/<[^<>]+>/g)?.filter((tag) => !tag.startsWith('<base ')) ?? []
+      const root = new URL(/<base href="([^"]+)">/.exec(html)?.[1] ?? '', base + path)
       const links = tags.flatMap((tag) => [...tag.matchAll(/ (?:href|src|action|data-path)="([^"#][^"]*)"/g)])
       for (const [, link = ''] of links) {
-        const { href, origin } = new URL(link.replaceAll('&amp;', '&'), base + path)
+        const { href, origin } = new URL(link.replaceAll('&amp;', '&'), root)
         if (origin !== new URL(base).origin) continue
         expect(href, `${link} on ${path}`).toMatch(new RegExp(`^${base}/`))
         found.add(href.slice(base.length).replace(/#.*/, ''))

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { PROBLEM_CODES } from '../../api/problem/codes.ts'
 import { routes } from '../../api/routes.ts'
 import { parseConfig } from '../../shared/config/config.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
@@ -165,19 +166,61 @@ describe('the explorer page', () => {
     expect((await get('/favicon.ico')).headers.get('content-type')).toBe('image/svg+xml')
   })
 
-  it.each([
-    '/nothing',
-    '/data',
-    '/data/nothing',
-    '/tokens/',
-    '/tokens/uniswap',
-    '/voters/0xab',
-    '/assets/../package.json',
-    '/Tokens',
-  ])('answers %s with a JSON 404', async (path) => {
-    const response = await get(path, { accept: 'text/html' })
+  const NOWHERE = [
+    ...['/nothing', '/data', '/data/nothing', '/tokens/', '/tokens/uniswap', '/voters/0xab', '/Tokens'],
+    ...['/assets/../package.json', '/far//%22%3E%3Cb%3E/'],
+  ]
+  const FOR_BROWSERS = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
+
+  it.each(NOWHERE)('answers %s with a JSON 404 unless HTML is preferred', async (path) => {
+    for (const accept of ['*/*', 'application/json', 'text/plain', 'application/json, text/html']) {
+      const response = await get(path, { accept })
+      expect([accept, response.status]).toEqual([accept, 404])
+      expect(response.headers.get('content-type')).toContain('application/problem+json')
+      expect(((await response.json()) as { code: string }).code).toBe('not_found')
+    }
+  })
+
+  it.each(NOWHERE)('answers %s for browsers with a document and status 404', async (path) => {
+    const response = await get(path, { accept: FOR_BROWSERS })
+    expect(response.status).toBe(404)
+    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8')
+    expect(response.headers.get('cache-control')).toBe('no-store')
+    expect(response.headers.get('vary')).toBe('Accept')
+    expect(response.headers.get('content-security-policy')).toContain("frame-ancestors 'none'")
+    const html = await response.text()
+    expect(html).toContain('<title>Not found – dao-data</title>')
+    expect(html).toContain(`<code>${new URL(path, api.url).pathname}</code>`)
+    const [, content = ''] = /<noscript[^>]*>([\s\S]*)<\/noscript>/.exec(html) ?? []
+    const base = new URL(/<base href="([^"]+)">/.exec(html)?.[1] ?? '', api.url + path).href
+    for (const [, link = ''] of content.matchAll(/href="([^"]+)"/g))
+      expect((await fetch(new URL(link, base))).status, link).toBe(200)
+    const head = await fetch(api.url + path, { method: 'HEAD', headers: { accept: FOR_BROWSERS } })
+    expect([head.status, await head.text()]).toEqual([404, ''])
+  })
+
+  it('answers an unknown chart with a JSON 404 also inside a frame', async () => {
+    const response = await get('/embed/tokens/uniswap', { accept: FOR_BROWSERS })
     expect(response.status).toBe(404)
     expect(response.headers.get('content-type')).toContain('application/problem+json')
+  })
+
+  it('explains each error code at the URL that problems refer to', async () => {
+    const problem = (await (await get('/data/nothing')).json()) as { type: string }
+    const { pathname, hash } = new URL(problem.type)
+    for (const accept of ['*/*', FOR_BROWSERS]) {
+      const response = await get(pathname, { accept })
+      expect(response.status).toBe(200)
+      const html = await response.text()
+      expect(html).toContain(`id="${hash.slice(1)}"`)
+      for (const [code, { status, title }] of Object.entries(PROBLEM_CODES)) {
+        const entry = html.slice(html.indexOf(`<div id="${code}">`)).split('</div>', 1)[0]
+        expect(entry).toContain(`href="docs/errors#${code}"`)
+        expect(entry).toContain(`>${status}<`)
+        expect(entry).toContain(title)
+        expect(entry).toContain('What to do')
+      }
+    }
   })
 
   const assetsOf = (pattern: RegExp) => readdirSync(join(BUILT, 'assets')).filter((name) => pattern.test(name))

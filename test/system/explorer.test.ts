@@ -70,47 +70,6 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     }
   })
 
-  const linkIn = (region: string, name?: string) => (page: Page) =>
-    page
-      .getByRole('region', { name: region, exact: true })
-      .locator('td')
-      .getByRole('link', name === undefined ? {} : { name })
-      .first()
-  const inHeader = (name: string) => (page: Page) =>
-    page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name, exact: true })
-
-  it.each([
-    [
-      'which treasuries are largest without the own token',
-      '/',
-      [inHeader('Treasuries')],
-      'Treasuries by kind of asset',
-    ],
-    ['who voted on the newest result, and how', '/', [inHeader('Governance'), linkIn('Recent results')], 'Votes'],
-    [
-      'which assets of a treasury changed in 30 days',
-      '/daos',
-      [
-        linkIn('DAOs with a known treasury', 'Uniswap'),
-        (page: Page) => page.getByRole('link', { name: 'Treasury', exact: true }),
-      ],
-      'Change by asset, 30 days',
-    ],
-    [
-      'when and why data is missing',
-      '/',
-      [inHeader('Data'), linkIn('Datasets', 'Twitter followers')],
-      'Gaps of the last 30 days',
-    ],
-  ] as const)('answers with at most two clicks: %s', async (_question, from, clicks, card) => {
-    const { page, wrong, close } = await open(from)
-    for (const target of clicks) await target(page).click()
-    const region = page.getByRole('region', { name: card, exact: true })
-    await region.locator('tbody tr').first().waitFor()
-    expect(wrong).toEqual([])
-    await close()
-  })
-
   it('shows an error with its reason and retries', async () => {
     const problem = { title: 'Not available', status: 503, detail: 'The database is away.', code: 'unavailable' }
     const refused = {

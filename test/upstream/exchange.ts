@@ -18,6 +18,8 @@ export type Plan = 'open' | 'free'
 export interface Reply {
   readonly status: number
   readonly body: string
+  /** The body is bytes, one per character. */
+  readonly isBinary?: boolean
   readonly headers: Readonly<Record<string, string>>
 }
 

@@ -120,15 +120,17 @@ function statusReply(fault: Extract<Fault, { kind: 'status' }>, provider: Provid
   return { ...reply, headers: { ...reply.headers, 'retry-after': String(fault.retryAfter) } }
 }
 
+const toBytes = ({ body, isBinary }: Reply) => Buffer.from(body, isBinary ? 'latin1' : 'utf8')
+
 export function sendReply(response: ServerResponse, reply: Reply): void {
-  const bytes = Buffer.from(reply.body)
+  const bytes = toBytes(reply)
   response.writeHead(reply.status, { ...reply.headers, 'content-length': bytes.length })
   response.end(bytes)
 }
 
 /** Announces the complete body, sends its first half and disconnects once that half is sent. */
 function sendHalf(response: ServerResponse, reply: Reply): void {
-  const bytes = Buffer.from(reply.body)
+  const bytes = toBytes(reply)
   response.writeHead(reply.status, { ...reply.headers, 'content-length': bytes.length })
   response.write(bytes.subarray(0, bytes.length >> 1), () => response.destroy())
 }

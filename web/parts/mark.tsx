@@ -1,9 +1,12 @@
 import { useStart } from '../clock.ts'
+import { logos } from '../logos.ts'
 import { theme } from '../theme.ts'
 
-/** The icon of a token or DAO, served from this host. */
+const toIcon = (id: string) => (logos === undefined ? `marks/${id}.svg` : `logos/${logos}/${id}`)
+
+/** The icon of a token or DAO, served from this host: its logo, or letters if there is none. */
 export const Mark = ({ id }: { id: string }) => (
-  <img class="mark" src={`marks/${id}.svg`} alt="" width="24" height="24" loading="lazy" />
+  <img class="mark" src={toIcon(id)} alt="" width="24" height="24" loading="lazy" />
 )
 
 /**

@@ -1,4 +1,5 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { createRef } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
 import { toShort } from '../format.ts'
 import { go } from '../place.ts'
 import { toFormer, useFound } from './found.ts'
@@ -17,9 +18,10 @@ const PAGES = [
   { to: 'sql', text: 'SQL over the published files' },
   { to: 'reference', text: 'Reference of the API' },
   { to: 'guides/first-request', text: 'Guides' },
+  { to: 'docs/errors', text: 'Error codes of the API' },
 ] as const
 
-const IS_SERVED_ELSEWHERE = /^(?:reference|guides)/
+const IS_SERVED_ELSEWHERE = /^(?:reference|guides|docs)/
 
 /** An account of an EVM chain or of Starknet. */
 const ADDRESS = /^0x[0-9a-f]{40,64}$/i
@@ -121,9 +123,12 @@ function SearchBox({ close }: { close: () => void }) {
   )
 }
 
-/** The search dialog; ⌘K, Ctrl+K and / open it from any page. */
+const dialog = createRef<HTMLDialogElement>()
+
+export const openSearch = () => dialog.current?.open === false && dialog.current.showModal()
+
+/** The search dialog of the document; ⌘K, Ctrl+K and / open it from any page. */
 export function Search() {
-  const dialog = useRef<HTMLDialogElement>(null)
   // Each search starts empty. The input always exists, so that it receives text typed directly after the shortcut.
   const [search, setSearch] = useState(0)
   useEffect(() => {
@@ -132,14 +137,14 @@ export function Search() {
       const isCommand = (event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k'
       if (!isCommand && (event.key !== '/' || isTyping)) return
       event.preventDefault()
-      if (dialog.current?.open === false) dialog.current.showModal()
+      openSearch()
     }
     document.addEventListener('keydown', onKeyDown)
     return () => document.removeEventListener('keydown', onKeyDown)
   }, [])
   return (
     <>
-      <button type="button" onClick={() => dialog.current?.showModal()} aria-keyshortcuts="Control+K Meta+K">
+      <button type="button" onClick={openSearch} aria-keyshortcuts="Control+K Meta+K">
         Search <kbd>⌘K</kbd>
       </button>
       <dialog class="search" ref={dialog} aria-label="Search" onClose={() => setSearch(search + 1)}>

@@ -1,8 +1,11 @@
+import { createHash } from 'node:crypto'
 import { jsonReply, type Provider, type Reply, type UpstreamRequest } from '../exchange.ts'
+import { toPng } from '../png.ts'
 import { type Asset, DAY, FIVE_MINUTES, HOUR, type Listing, type World } from '../world.ts'
 
 const RATE_LIMIT_MESSAGE =
   "You've exceeded the Rate Limit. Please visit https://www.coingecko.com/en/api/pricing to subscribe to our API plans for higher rate limits."
+const IMAGES = '/coins/images/'
 const STEPS: Readonly<Record<string, number>> = { '5m': FIVE_MINUTES, hourly: HOUR, daily: DAY }
 
 /** CoinGecko, public or pro; `/api/v3` before a path is optional. Source: docs/providers.md, section 2. */
@@ -10,6 +13,7 @@ export const coingecko: Provider = {
   name: 'coingecko',
   handle(request, world) {
     const path = request.path.replace(/^\/api\/v3/, '')
+    if (path.startsWith(IMAGES)) return answerImage(path)
     if (path === '/coins/list') return answerList(request, world)
     if (path === '/coins/markets') return answerMarkets(request, world)
     const [, id] = /^\/coins\/([^/]+)\/market_chart\/range$/.exec(path) ?? []
@@ -26,7 +30,7 @@ export const coingecko: Provider = {
     jsonReply(path.endsWith('/coins/markets') ? [] : { prices: [], market_caps: [], total_volumes: [] }),
 }
 
-function answerMarkets({ query, now }: UpstreamRequest, world: World): Reply {
+function answerMarkets({ query, now, headers }: UpstreamRequest, world: World): Reply {
   if (!query.has('vs_currency')) return missing('vs_currency')
   if (query.get('vs_currency') !== 'usd') return jsonReply({ error: 'invalid vs_currency' }, 422)
   const perPage = Number(query.get('per_page') ?? 100)
@@ -43,7 +47,7 @@ function answerMarkets({ query, now }: UpstreamRequest, world: World): Reply {
   })
   rows.sort((a, b) => (b.listing.marketCap ?? 0) - (a.listing.marketCap ?? 0))
   const shown = rows.slice((page - 1) * perPage, page * perPage)
-  return jsonReply(shown.map(({ asset, listing }) => toMarket(asset, listing, spans)))
+  return jsonReply(shown.map(({ asset, listing }) => toMarket(asset, listing, spans, headers.host)))
 }
 
 /** All coins; contracts only if requested. */
@@ -56,7 +60,7 @@ function answerList({ query }: UpstreamRequest, world: World): Reply {
   return jsonReply(coins)
 }
 
-function toMarket(asset: Asset, listing: Listing, spans: readonly string[]) {
+function toMarket(asset: Asset, listing: Listing, spans: readonly string[], host = '') {
   const change = listing.change24h
   const before = change === null ? null : listing.price / (1 + change / 100)
   const changes: Readonly<Record<string, number | null>> = {
@@ -70,7 +74,7 @@ function toMarket(asset: Asset, listing: Listing, spans: readonly string[]) {
     id: asset.coingeckoId,
     symbol: asset.symbol.toLowerCase(),
     name: asset.name,
-    image: `https://assets.coingecko.com/coins/images/${asset.coingeckoId}/large/${asset.coingeckoId}.png`,
+    image: `http://${host}/coingecko${IMAGES}${asset.coingeckoId}/large/${asset.coingeckoId}.png`,
     current_price: listing.price,
     market_cap: listing.marketCap,
     market_cap_rank: listing.rank,
@@ -148,6 +152,12 @@ function answerCoin(id: string, world: World): Reply {
 function toAutoStep(from: number, to: number, now: number): number {
   if (from >= now - DAY && to >= now - FIVE_MINUTES) return FIVE_MINUTES
   return to - from <= 90 * DAY ? HOUR : DAY
+}
+
+/** A square of one colour, which depends on the path. */
+function answerImage(path: string): Reply {
+  const bytes = toPng(50, createHash('sha256').update(path).digest().subarray(0, 3))
+  return { status: 200, body: bytes.toString('latin1'), isBinary: true, headers: { 'content-type': 'image/png' } }
 }
 
 function missing(parameter: string): Reply {

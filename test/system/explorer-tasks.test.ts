@@ -1,0 +1,232 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { hasBrowser, startBrowser, type TestBrowser } from '../support/browser.ts'
+import { DEMO_NOW, type Demo, startDemo } from '../support/demo.ts'
+
+/** One action of a reader: a click, a typed text or a key. */
+type Action = (page: Page) => Promise<unknown>
+
+interface Task {
+  readonly question: string
+  /** The page on which the reader begins. */
+  readonly from: string
+  readonly screen?: 'phone'
+  readonly actions: readonly Action[]
+  /** Resolves when the page shows the answer. */
+  readonly answered: Action
+}
+
+const clickOn =
+  (find: (page: Page) => ReturnType<Page['locator']>): Action =>
+  (page) =>
+    find(page).click()
+const type =
+  (text: string): Action =>
+  (page) =>
+    page.keyboard.type(text)
+const press =
+  (key: string): Action =>
+  (page) =>
+    page.keyboard.press(key)
+
+/** Enter, after which a reader waits for the entity. */
+const addFirst: Action = async (page) => {
+  await page.keyboard.press('Enter')
+  await page.waitForURL(/ids=/)
+}
+
+const region = (page: Page, name: string) => page.getByRole('region', { name, exact: true })
+const openPage = (name: string) =>
+  clickOn((page) => page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name, exact: true }))
+const followLink = (card: string, name?: string) =>
+  clickOn((page) =>
+    region(page, card)
+      .locator('td')
+      .getByRole('link', name === undefined ? {} : { name })
+      .first(),
+  )
+const openTab = (name: string) => clickOn((page) => page.getByRole('link', { name, exact: true }))
+const hasRows =
+  (card: string): Action =>
+  (page) =>
+    region(page, card).locator('tbody tr').first().waitFor()
+const hasTitle =
+  (name: string): Action =>
+  (page) =>
+    page.getByRole('heading', { level: 1, name }).waitFor()
+
+/** Waits until the first cells of the first row are within the width of the screen. */
+const fitsScreen =
+  (card: string, cells: number): Action =>
+  async (page) => {
+    const cell = region(page, card)
+      .locator('tbody tr')
+      .first()
+      .locator('td')
+      .nth(cells - 1)
+    await cell.locator('data').waitFor()
+    const { x, width } = (await cell.boundingBox()) ?? { x: Number.POSITIVE_INFINITY, width: 0 }
+    expect(x + width).toBeLessThanOrEqual(page.viewportSize()?.width ?? 0)
+  }
+
+const downloadCsv: Action = async (page) => {
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('link', { name: 'CSV', exact: true }).click(),
+  ])
+  expect(download.suggestedFilename()).toMatch(/\.csv$/)
+  await download.cancel()
+}
+
+const TASKS: readonly (readonly [actions: number, task: Task])[] = [
+  [
+    0,
+    {
+      question: 'which votes end next',
+      from: '/',
+      actions: [],
+      answered: hasRows('Votes ending soon'),
+    },
+  ],
+  [
+    0,
+    {
+      question: 'which tokens gained most in 24 hours, and how much, on a phone',
+      from: '/',
+      screen: 'phone',
+      actions: [],
+      answered: fitsScreen('Top gainers, 24 h', 3),
+    },
+  ],
+  [
+    1,
+    {
+      question: 'price and change of the largest tokens, on a phone',
+      from: '/',
+      screen: 'phone',
+      actions: [openPage('Tokens')],
+      answered: fitsScreen('All tokens', 3),
+    },
+  ],
+  [
+    1,
+    {
+      question: 'which treasuries are largest without the own token',
+      from: '/',
+      actions: [openPage('Treasuries')],
+      answered: hasRows('Treasuries by kind of asset'),
+    },
+  ],
+  [
+    2,
+    {
+      question: 'who voted on the newest result, and how',
+      from: '/',
+      actions: [openPage('Governance'), followLink('Recent results')],
+      answered: hasRows('Votes'),
+    },
+  ],
+  [
+    2,
+    {
+      question: 'when and why data is missing',
+      from: '/',
+      actions: [openPage('Data'), followLink('Datasets', 'Twitter followers')],
+      answered: hasRows('Gaps of the last 30 days'),
+    },
+  ],
+  [
+    2,
+    {
+      question: 'which assets of a treasury changed in 30 days',
+      from: '/daos',
+      actions: [followLink('DAOs with a known treasury', 'Uniswap'), openTab('Treasury')],
+      answered: hasRows('Change by asset, 30 days'),
+    },
+  ],
+  [
+    2,
+    {
+      question: 'a report of a DAO for print',
+      from: '/daos',
+      actions: [followLink('DAOs with a known treasury', 'Uniswap'), openTab('Report')],
+      answered: (page) => page.getByRole('button', { name: 'Print or save as PDF' }).waitFor(),
+    },
+  ],
+  [
+    3,
+    {
+      question: 'all tokens as CSV',
+      from: '/',
+      actions: [openPage('Tokens'), clickOn((page) => page.getByText('Open as: All tokens')), downloadCsv],
+      answered: hasRows('All tokens'),
+    },
+  ],
+  [
+    3,
+    {
+      question: 'which token replaced MKR',
+      from: '/',
+      actions: [press('Control+k'), type('MKR'), press('Enter')],
+      answered: hasTitle('Sky'),
+    },
+  ],
+  [
+    4,
+    {
+      question: 'the price of a token over 90 days',
+      from: '/',
+      actions: [
+        press('Control+k'),
+        type('UNI'),
+        press('Enter'),
+        clickOn((page) => page.getByRole('button', { name: '90d', exact: true })),
+      ],
+      answered: async (page) => {
+        await page.waitForURL(/range=90d/)
+        await region(page, 'Price').locator('.chart[data-drawn]').waitFor()
+      },
+    },
+  ],
+  [
+    6,
+    {
+      question: 'two tokens side by side',
+      from: '/',
+      actions: [
+        openPage('Compare'),
+        clickOn((page) => page.getByLabel('Add')),
+        type('uniswap'),
+        addFirst,
+        type('aave'),
+        press('Enter'),
+      ],
+      answered: (page) => region(page, 'Side by side').locator('tbody tr').nth(1).waitFor(),
+    },
+  ],
+]
+
+describe.skipIf(!hasBrowser)('tasks of readers', () => {
+  let demo: Demo
+  let browser: TestBrowser
+  beforeAll(async () => {
+    demo = await startDemo()
+    browser = await startBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await demo?.close()
+  })
+
+  it.each(TASKS.map(([actions, task]) => ({ ...task, steps: task.actions, actions })))(
+    'takes $actions actions: $question',
+    async ({ actions, from, screen, steps, answered }) => {
+      const { page, wrong, close } = await browser.open(demo.url + from, { now: DEMO_NOW, screen: screen ?? 'desktop' })
+      for (const act of steps) await act(page)
+      await answered(page)
+      expect(steps).toHaveLength(actions)
+      expect(wrong).toEqual([])
+      await close()
+    },
+  )
+})
