@@ -22,8 +22,6 @@ const countRows = ({ starts }: Rows) => starts.length - 1
 /** Memory of some rows and their offsets, in bytes. */
 const toSize = (bytes: Buffer, starts: Uint32Array) => bytes.length + starts.byteLength
 
-const NO_TIMES = new Float64Array(0)
-
 /** Builds rows with their times. */
 export function toRows(bytes: Buffer, starts: Uint32Array, at: Float64Array, asOf: Float64Array): Rows {
   return {
@@ -34,8 +32,6 @@ export function toRows(bytes: Buffer, starts: Uint32Array, at: Float64Array, asO
     size: toSize(bytes, starts) + at.byteLength + asOf.byteLength,
   }
 }
-
-export const NO_ROWS: Rows = toRows(Buffer.alloc(0), new Uint32Array(1), NO_TIMES, NO_TIMES)
 
 /** Rows of a chunk from `first` to `end`, exclusive. */
 export interface Slice {

@@ -60,7 +60,7 @@ export function toTier(interval: Interval): { table: string; time: string; isOfT
  * SQL condition for the range in the parameters `token`, `from` and `to`; with several ranges each name ends with its
  * number.
  */
-export const RANGE = (column: string, number: number | '' = '') => `token = {token${number}: UInt64}
+const RANGE = (column: string, number: number | '' = '') => `token = {token${number}: UInt64}
   AND ${column} >= fromUnixTimestamp64Milli({from${number}: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to${number}: Int64}, 'UTC')`
 
 // `from` and `to` lie on the grid of the interval, so that a range of observations is a range of complete buckets.
