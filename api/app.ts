@@ -19,7 +19,7 @@ import { createLogos } from './pages/logos.ts'
 import { createPages } from './pages/pages.ts'
 import { createPictures } from './pages/pictures.ts'
 import { createPublished } from './pages/published.ts'
-import { createStoredPoints } from './prices/stored-points.ts'
+import { createStoredPoints } from './prices/points.ts'
 import { Problem } from './problem/problem.ts'
 import type { AppContext, Route } from './route/define-route.ts'
 import type { RequestContext } from './route/request-context.ts'
@@ -133,17 +133,23 @@ function createAppContext(options: Options, maxBytes: number): AppContext {
   }
 }
 
+/**
+ * The part of the memory of the caches that is for complete responses. The rest is for series and lists, from which a
+ * response is made in a millisecond, and which a request of any other range or page uses as well.
+ */
+const RESPONSES_SHARE = 1 / 8
+
 /** Creates the service as a request listener: the response cache comes first, Express handles the rest. */
 export function createApp(options: Options): RequestListener {
-  // The response cache and the series cache share the budget.
-  const cacheBytes = options.config.api.cacheBytes / 2
+  const { cacheBytes } = options.config.api
+  const responseBytes = cacheBytes * RESPONSES_SHARE
   const metrics = createApiMetrics(options.metrics)
   const { admission, log } = options
   const { clientKeyOf: toClient, rateLimiter } = admission
-  const appContext = createAppContext(options, cacheBytes)
+  const appContext = createAppContext(options, cacheBytes - responseBytes)
   const sendStream = createSendStream(options)
   const failures = createFailures(log, options.config.api.publicUrl)
-  const serving = createServing(appContext, { failures, metrics, cacheBytes, admission, sendStream })
+  const serving = createServing(appContext, { failures, metrics, cacheBytes: responseBytes, admission, sendStream })
   const toRequestId = createRequestIds()
   let document: OpenApi | undefined
   const toDocument = () => {

@@ -13,6 +13,7 @@ import { TokenPage } from './pages/token.tsx'
 import { Tokens } from './pages/tokens.tsx'
 import { Treasuries } from './pages/treasuries.tsx'
 import { VoterPage } from './pages/voters.tsx'
+import { Late } from './parts/late.tsx'
 import { openSearch, Search } from './parts/search.tsx'
 import { Strip } from './parts/strip.tsx'
 import { path } from './place.ts'
@@ -27,28 +28,12 @@ interface Page {
   readonly show: (id: string, second: string) => JSX.Element
 }
 
-/** A page whose code is loaded when the page is opened, because no other page needs it. */
-function LatePage({ load }: { load: () => Promise<() => JSX.Element> }) {
-  const [loaded, setLoaded] = useState<{ readonly Page: () => JSX.Element } | { readonly failure: string } | undefined>(
-    undefined,
-  )
-  useEffect(() => {
-    load().then(
-      (Page) => setLoaded({ Page }),
-      (error: unknown) => setLoaded({ failure: error instanceof Error ? error.message : String(error) }),
-    )
-  }, [])
-  if (loaded === undefined) return <p class="state loading">Loading the page …</p>
-  if ('Page' in loaded) return <loaded.Page />
-  return (
-    <div class="state failed" role="alert">
-      <p>The page could not be loaded: {loaded.failure}</p>
-      <button type="button" onClick={() => location.reload()}>
-        Load the page again
-      </button>
-    </div>
-  )
-}
+/** A page whose code is loaded when the page is opened. */
+const LatePage = ({ load }: { load: () => Promise<() => JSX.Element> }) => (
+  <Late what="page" load={load} loading={<p class="state loading">Loading the page …</p>}>
+    {(Page) => <Page />}
+  </Late>
+)
 
 const loadSql = async () => (await import('./pages/sql.tsx')).SqlPage
 const loadAlerts = async () => (await import('./pages/alerts.tsx')).AlertsPage

@@ -12,6 +12,7 @@ export const READS: Readonly<Partial<Record<keyof paths, readonly string[]>>> = 
   '/data/daos': ['daos', 'prices', 'twitter'],
   '/data/daos/fees': ['fees', 'prices'],
   '/data/daos/fees/historic': ['fees'],
+  '/data/daos/governance/delegates': ['delegations', 'governors'],
   '/data/daos/governance/proposals': ['governance', 'governors'],
   '/data/daos/governance/summary': ['governance', 'prices'],
   '/data/daos/governance/voters': ['governance', 'governors'],

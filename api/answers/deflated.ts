@@ -17,11 +17,14 @@ export interface Deflated {
 const SYNC = { finishFlush: constants.Z_SYNC_FLUSH }
 /** Blocks are deflated once and served often. They are shorter than this window; level 9 saves 2 % in twice the time. */
 const CACHED = { ...SYNC, level: 5, windowBits: 14 }
-/** A text for one answer. */
+/** A text for one answer, and bytes that are inflated before they are used. */
 const PASSING = { ...SYNC, level: 1 }
 
 /** Deflates a text that is cached. Deflating in the thread pool would take twice as much processor time. */
 export const deflateCached = (text: Buffer): Buffer => deflateRawSync(text, CACHED)
+
+/** Deflates bytes in a third of the time of `deflateCached`, to a few percent more. */
+export const deflateQuickly = (bytes: Buffer): Buffer => deflateRawSync(bytes, PASSING)
 
 const MAX_STORED_BYTES = 0xffff
 const STORED_HEADER_BYTES = 5
@@ -57,10 +60,25 @@ export const countBytes = (parts: readonly Part[]): number => parts.reduce((sum,
 
 /** The text of the parts. */
 export const toText = (parts: readonly Part[]): Buffer =>
-  inflate(
-    parts.map((part) => (isText(part) ? store(part) : part.bytes)),
-    countBytes(parts),
-  )
+  parts.every(isText)
+    ? Buffer.concat(parts)
+    : inflate(
+        parts.map((part) => (isText(part) ? store(part) : part.bytes)),
+        countBytes(parts),
+      )
+
+/** The parts, with adjacent texts joined. */
+function joinTexts(parts: readonly Part[]): Part[] {
+  const joined: Part[] = []
+  for (let at = 0; at < parts.length; ) {
+    const part = parts[at] as Part
+    let end = at + 1
+    if (isText(part)) while (end < parts.length && isText(parts[end] as Part)) end++
+    joined.push(end === at + 1 ? part : Buffer.concat(parts.slice(at, end) as Buffer[]))
+    at = end
+  }
+  return joined
+}
 
 /** Shorter texts are stored: deflating takes longer than sending the difference. */
 const MIN_DEFLATED_BYTES = 400
@@ -71,11 +89,11 @@ const GZIP_HEADER = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff])
 export function* writeGzip(parts: readonly Part[]): Generator<Buffer> {
   yield GZIP_HEADER
   let [crc, length] = [0, 0]
-  for (const part of parts) {
+  for (const part of joinTexts(parts)) {
     crc = combineCrc(crc, isText(part) ? crc32(part) : part.crc, part.length)
     length += part.length
     if (!isText(part)) yield part.bytes
-    else yield part.length < MIN_DEFLATED_BYTES ? store(part) : deflateRawSync(part, PASSING)
+    else yield part.length < MIN_DEFLATED_BYTES ? store(part) : deflateQuickly(part)
   }
   const trailer = Buffer.alloc(8)
   trailer.writeUInt32LE(crc, 0)

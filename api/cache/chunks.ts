@@ -18,6 +18,8 @@ export interface ChunkKey extends TimeRange {
   readonly key: string
   /** One dataset, or several. */
   readonly dataset: string | readonly string[]
+  /** Whether the value is made from another cached value, without a statement. Such values are evicted first. */
+  readonly isDerived?: boolean
 }
 
 type Load<P, T> = (missing: readonly P[], db: Database, abandoned: AbortSignal) => Promise<readonly T[]>
@@ -48,6 +50,11 @@ export interface ChunkCache {
 
 /** Estimated memory overhead of an entry, in addition to its bytes. */
 const ENTRY_BYTES = 560
+/**
+ * How much later a value that was read by a statement is evicted than a derived value: after so many times the budget in
+ * added bytes. Reading it takes several times as long per byte.
+ */
+const READ_BUDGETS = 2
 
 /** Thrown for work that may only use cached values. One object: its stack is never read. */
 const NOT_CACHED = new Error('not cached')
@@ -117,6 +124,13 @@ function createChanges(changeFeed: ChangeFeed, onChange: (concerns: Concerns) =>
  */
 export type CacheResult = 'hit' | 'miss' | 'evicted'
 
+interface Entry {
+  readonly key: ChunkKey
+  readonly value: Sized
+  /** Its turn to be evicted: the least is next. */
+  turn: number
+}
+
 /** A running read, and one of the cache keys that it is for. */
 interface Reading {
   readonly key: ChunkKey
@@ -124,7 +138,7 @@ interface Reading {
 }
 
 /**
- * A cache with a byte budget and least-recently-used eviction; a budget of 0 disables it. A change event drops only the
+ * A cache with a byte budget and least-recently-used eviction, of derived values first; a budget of 0 disables it. A change event drops only the
  * values of an affected time range, so that older data is read once. Requests share running reads in the same way,
  * except for requests that arrive after such an event. When change events may have been missed, everything is dropped.
  */
@@ -139,23 +153,49 @@ export function createChunkCache(options: {
   const toSize = (value: Sized, key: string) => value.size + key.length + ENTRY_BYTES
   /** The keys of evicted values, up to `maxBytes` of these values. */
   const evicted = new LRUCache<string, ChunkKey, number>({ maxSize: Math.max(1, maxBytes) })
-  const entries = new LRUCache<string, { readonly key: ChunkKey; readonly value: Sized }>({
-    maxSize: Math.max(1, maxBytes),
-    sizeCalculation: ({ value }, key) => toSize(value, key),
-    dispose: ({ key, value }, name, reason) => {
-      if (reason === 'evict') evicted.set(name, key, { size: toSize(value, name) })
-    },
-  })
+  const createEntries = () =>
+    new LRUCache<string, Entry>({
+      // More than the budget, because `add` evicts what exceeds it.
+      maxSize: Math.max(1, 2 * maxBytes),
+      maxEntrySize: Math.max(1, maxBytes),
+      sizeCalculation: ({ value }, key) => toSize(value, key),
+    })
+  const [reads, derived] = [createEntries(), createEntries()]
+  const countBytes = () => reads.calculatedSize + derived.calculatedSize
+  let addedBytes = 0
+  const toTurn = ({ isDerived = false }: ChunkKey) => addedBytes + (isDerived ? 0 : READ_BUDGETS * maxBytes)
+  const findOldest = (entries: typeof reads) => {
+    const [name = ''] = entries.rkeys()
+    return { entries, name, entry: entries.peek(name) }
+  }
+  const evict = () => {
+    const [first, second] = [findOldest(reads), findOldest(derived)]
+    const isFirst = (first.entry?.turn ?? Number.POSITIVE_INFINITY) < (second.entry?.turn ?? Number.POSITIVE_INFINITY)
+    const { entries, name, entry } = isFirst ? first : second
+    entries.delete(name)
+    if (entry !== undefined) evicted.set(name, entry.key, { size: toSize(entry.value, name) })
+  }
+  const add = (key: ChunkKey, value: Sized) => {
+    ;(key.isDerived ? derived : reads).set(key.key, { key, value, turn: toTurn(key) })
+    addedBytes += toSize(value, key.key)
+    while (countBytes() > maxBytes) evict()
+  }
+  const use = (name: string): Sized | undefined => {
+    const entry = reads.get(name) ?? derived.get(name)
+    if (entry !== undefined) entry.turn = toTurn(entry.key)
+    return entry?.value
+  }
   const running = new Map<string, Reading>()
   const { mark, holds } = createChanges(changeFeed, (concerns) => {
-    for (const [name, { key }] of [...entries.entries()]) if (concerns(key)) entries.delete(name)
+    for (const entries of [reads, derived])
+      for (const [name, { key }] of [...entries.entries()]) if (concerns(key)) entries.delete(name)
     for (const [name, { key }] of [...running]) if (concerns(key)) running.delete(name)
     for (const [name, key] of [...evicted.entries()]) if (concerns(key)) evicted.delete(name)
   })
   const store: ChunkCache['store'] = (key, since, value) => {
     if (!holds(key, since)) return
     evicted.delete(key.key)
-    entries.set(key.key, { key, value })
+    add(key, value)
   }
   /** Starts a read; the caller must wait for it. */
   const start = <P extends ChunkKey>(missing: readonly P[], load: Load<P, Sized>): Reading['call'] => {
@@ -178,15 +218,15 @@ export function createChunkCache(options: {
   return {
     maxBytes,
     get bytes() {
-      return entries.calculatedSize
+      return countBytes()
     },
     buffers: createBufferPool(),
     mark,
-    get: <T extends Sized>(key: string) => entries.get(key)?.value as T | undefined,
+    get: <T extends Sized>(key: string) => use(key) as T | undefined,
     getAll: <T extends Sized>(keys: readonly ChunkKey[]) => {
       const values: T[] = []
       for (const { key } of keys) {
-        const value = entries.get(key)?.value
+        const value = use(key)
         if (value === undefined) return undefined
         values.push(value as T)
       }
@@ -199,7 +239,7 @@ export function createChunkCache(options: {
       const values = new Map<string, Sized>()
       const calls = new Map<string, Reading['call']>()
       const missing = keys.filter(({ key }) => {
-        const value = entries.get(key)?.value
+        const value = use(key)
         const call = running.get(key)?.call
         if (value !== undefined) values.set(key, value)
         else if (call !== undefined) calls.set(key, call)

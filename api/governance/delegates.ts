@@ -8,6 +8,7 @@ import { defineKeyset } from '../answers/keyset.ts'
 import type { ChunkCache, Sized } from '../cache/chunks.ts'
 import { Problem } from '../problem/problem.ts'
 import { answerRecords } from '../records/answer.ts'
+import { toOwned } from '../records/owned.ts'
 
 const reading = z.object({ read_at: z.int() })
 
@@ -31,7 +32,11 @@ export const findReading = (chunks: ChunkCache, dao: Dao): number | undefined =>
  * When the delegations of a DAO's voting token were last read completely, in Unix milliseconds.
  * @throws Problem `no_data` if they never were.
  */
-export async function requireDelegations({ chunks, signal }: ReadingCall, dao: Dao): Promise<number> {
+export async function requireDelegations(
+  { chunks, signal }: ReadingCall,
+  dao: Dao,
+  daoName = 'this DAO',
+): Promise<number> {
   const { key, votingToken } = dao
   const load = async (_: unknown, db: Database): Promise<CachedReading[]> => {
     const [row] = await db.rows({
@@ -48,49 +53,71 @@ WHERE dao = {dao: UInt64} AND space = {space: String}`,
   if (cached?.readAt !== undefined) return cached.readAt
   const unread = 'was not read to its end yet'
   const why = `Its voting token ${votingToken === null ? 'is not known, or has no delegations' : unread}.`
-  throw new Problem('no_data', `There are no delegations of this DAO. ${why}`)
+  throw new Problem('no_data', `There are no delegations of ${daoName}. ${why}`)
 }
 
 const ALWAYS = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
 
-const NEWEST_FIRST = defineKeyset(['block_number', 'UInt64', 'descending'], ['log_index', 'UInt32', 'descending'])
+const NEWEST_PARTS = [
+  ['block_number', 'UInt64', 'descending'],
+  ['log_index', 'UInt32', 'descending'],
+] as const
+const NEWEST_FIRST = defineKeyset(...NEWEST_PARTS)
+const OF_DAOS =
+  "dao IN {owners: Array(UInt64)} AND space = transform(dao, {owners: Array(UInt64)}, {spaces: Array(String)}, '')"
+const OF_SEVERAL = defineKeyset(['dao', 'UInt64'], ['delegate', 'String'], ...NEWEST_PARTS)
 
 /**
  * Answers with events of a DAO's voting token, newest first. `table` has a row for each event, with `at`, `block_number` and
- * `log_index`; `record` is the SQL of its record, and `isWanted` selects events. `order` is the same order in the columns of
- * the table's key: ClickHouse then reads from its end, and only as many rows as the page has. With FINAL, it would read all.
+ * `log_index`; `record` and `values` are its record, and `isWanted` selects events. `order` is the same order in the columns
+ * of the table's key: ClickHouse then reads from its end, and only as many rows as the page has. With FINAL, it would read all.
+ * A table with `delegate` may have several DAOs and delegates: DAO after DAO, delegate after delegate.
  * @throws Problem `no_data` as `requireDelegations` does.
  */
 export async function answerTokenEvents(
   call: ReadingCall & {
     readonly db: Database
-    readonly found: Dao
+    readonly entities: readonly Dao[]
     readonly query: { readonly limit: number }
     readonly representation: Representation
   },
   events: {
     readonly name: string
     readonly table: string
-    readonly record: string
+    readonly record: z.ZodObject
+    readonly values: string
     readonly order?: string
     readonly isWanted?: string
     readonly params?: Readonly<Record<string, unknown>>
+    /** The columns of a delegate, if events of several DAOs or delegates are requested. */
+    readonly ofSeveral?: z.ZodRawShape | undefined
   },
 ): Promise<Answer> {
-  const { found: dao, query, representation } = call
-  const { name, table, record, order = NEWEST_FIRST.order, isWanted = 'true', params } = events
-  const asOf = await requireDelegations(call, dao)
+  const { entities: daos, query, representation } = call
+  const { name, table, record, values, order, isWanted = 'true', params, ofSeveral } = events
+  const nameOf = ({ name }: Dao) => (daos.length === 1 ? undefined : name)
+  const readAt = await Promise.all(daos.map((dao) => requireDelegations(call, dao, nameOf(dao))))
+  const owned = toOwned(call, record, 'dao', ofSeveral)
+  const [keyset, isOfDao, event] =
+    ofSeveral === undefined
+      ? [NEWEST_FIRST, 'dao = {dao: UInt64} AND space = {space: String}', '']
+      : [OF_SEVERAL, OF_DAOS, 'dao, delegate, ']
   const { after } = representation
-  if (after !== '') NEWEST_FIRST.read(after)
-  const answer = await answerRecords(call, {
-    name,
-    sql: `SELECT toDateTime64(at, 3, 'UTC') AS as_of, ${NEWEST_FIRST.place} AS page_key, ${record} AS record
-FROM ${table} WHERE dao = {dao: UInt64} AND space = {space: String} AND ${isWanted}${NEWEST_FIRST.isAfter(after)}
-ORDER BY ${order}, collected_at DESC LIMIT 1 BY block_number, log_index LIMIT {limit: UInt32}`,
-    params: { ...params, dao: dao.key, space: dao.votingToken?.space ?? '' },
-    page: query.limit,
-  })
-  return { ...answer, asOf }
+  if (after !== '') keyset.read(after)
+  const spaces = daos.map(({ votingToken }) => votingToken?.space ?? '')
+  const answer = await answerRecords(
+    { ...call, representation: owned.representation },
+    {
+      name,
+      sql: `SELECT toDateTime64(at, 3, 'UTC') AS as_of, ${keyset.place} AS page_key, ${owned.toRecord(values)} AS record
+FROM ${table} WHERE ${isOfDao} AND ${isWanted}${keyset.isAfter(after)}
+ORDER BY ${order ?? keyset.order}, collected_at DESC LIMIT 1 BY ${event}block_number, log_index LIMIT {limit: UInt32}`,
+      params: { ...params, ...owned.params, dao: daos[0]?.key, space: spaces[0], spaces },
+      page: query.limit,
+    },
+  )
+  // A table is as old as the oldest reading of its DAOs.
+  return { ...answer, asOf: Math.min(...readAt) }
 }
 
 /** The keys of the DAOs whose delegations were read completely. */

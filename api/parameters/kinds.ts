@@ -198,13 +198,21 @@ export const oneOf = <const Words extends readonly [string, ...string[]]>(
   example: Words[number],
 ) => z.enum(words, `must be one of ${words.join(', ')}`).meta({ description, examples: [example] })
 
+const address = z
+  .string()
+  .toLowerCase()
+  .regex(/^0x[0-9a-f]{40,64}$/, 'must be an address: 0x and 40 to 64 hexadecimal digits')
+const ADDRESS_EXAMPLE = '0x683a4f9915d6216f73d6df50151725036bd26c02'
+
 /** An account of an EVM chain or of Starknet. One account has many spellings, so the value is in lower case. */
-export const account = (description: string) =>
-  z
-    .string()
-    .toLowerCase()
-    .regex(/^0x[0-9a-f]{40,64}$/, 'must be an address: 0x and 40 to 64 hexadecimal digits')
-    .meta({ description, examples: ['0x683a4f9915d6216f73d6df50151725036bd26c02'] })
+export const account = (description: string) => address.meta({ description, examples: [ADDRESS_EXAMPLE] })
+
+/** Several accounts: repeated, or separated by commas. */
+export const manyAccounts = (noun: string) =>
+  several(address).meta({
+    description: `Addresses of ${noun}, repeated or separated by commas, at most ${MAX_VALUES}.`,
+    examples: [[ADDRESS_EXAMPLE]],
+  })
 
 /** Additional members of each record. */
 export const include = <const Words extends readonly [string, ...string[]]>(words: Words, description: string) =>

@@ -30,8 +30,18 @@ import {
 } from '../series/series.ts'
 import { answerQuestion } from '../series/series-answer.ts'
 import { countByChunk, type SeriesSource, toSeries } from '../series/series-source.ts'
-import { observationsSql, POINT, pointsSql, pricePoint, priceRow, writePoints } from './points.ts'
-import { isShort } from './stored-points.ts'
+import {
+  isShort,
+  observationsSql,
+  POINT,
+  pointsSql,
+  pricePoint,
+  priceRow,
+  SHORT_CHUNKS,
+  toColumnTypes,
+  writePoints,
+} from './points.ts'
+import { packRows, selectRange, unpackRows, writeJson } from './stored-rows.ts'
 import { countCoarse } from './table.ts'
 
 /** Records of one token's series: a point alone, or a table row that includes the token. */
@@ -53,7 +63,7 @@ const readObserved = (text: Buffer, end: number) =>
   Date.parse(text.toString('latin1', end - OBSERVED_FROM_END, end - OBSERVED_FROM_END + TIME_WIDTH))
 
 function toSource(
-  { storedPoints }: Pick<AppContext, 'storedPoints'>,
+  { storedPoints, now }: Pick<AppContext, 'storedPoints' | 'now'>,
   { key, id, name, symbol }: Token,
   isTable: boolean,
 ) {
@@ -72,14 +82,24 @@ function toSource(
       key: `${tokenPrices.name} ${key}`,
       readAsOf: readObserved,
       fast: {
-        read: (db, interval, range, abandoned) =>
+        read: async (db, interval, range, abandoned) =>
           isShort(range, interval)
-            ? storedPoints[interval]({ token: key, ...range }, abandoned)
+            ? writeJson(await storedPoints[interval]({ token: key, ...range }, abandoned))
             : writePoints(db, { token: key, interval, ...range }),
         count: (db, interval, range, toChunkSql) => {
           const params = { token: key, ...range }
           return countByChunk(db, { name: 'historic-financial', sql: observationsSql(interval), params }, toChunkSql)
         },
+        toStored: (interval) => ({
+          until: toSeriesDueEnd(tokenPrices, interval, now()),
+          mostChunks: SHORT_CHUNKS,
+          read: async (_, chunks, abandoned) => {
+            const [from, to] = [chunks[0]?.from ?? 0, chunks.at(-1)?.to ?? 0]
+            const rows = await storedPoints[interval]({ token: key, from, to }, abandoned)
+            return chunks.map((chunk) => packRows(selectRange(rows, chunk)))
+          },
+          toPoints: (packed, range) => writeJson(selectRange(unpackRows(packed, toColumnTypes(interval)), range)),
+        }),
       },
     },
   } satisfies SeriesSource

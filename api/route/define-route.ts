@@ -143,8 +143,11 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   readonly one?: E extends Named ? EntityKind<E> : never
   /** A parameter that may replace the entity. */
   readonly oneUnless?: keyof Shape & string
-  /** With another format than JSON, which contains one entity, the route takes several. */
-  readonly severalInTables?: boolean
+  /**
+   * With another format than JSON, which contains one entity, the route takes several. The parameters of `query` that take
+   * several values there, too, have other schemas here.
+   */
+  readonly severalInTables?: boolean | QueryShape
   readonly query: Shape
   /**
    * The schema of one record if the answer is a list: the route then takes `format` and `fields`. If `response` is one
@@ -249,6 +252,10 @@ function findEntities(kind: EntityKind<Named> | undefined, isMany: boolean, quer
   return { entities, canonical: { ...found, ...query, ...found } }
 }
 
+/** The values of parameters as text, one or several: a cursor is the same in all formats. */
+const joinEach = (query: Query, names: readonly string[]) =>
+  Object.fromEntries(names.map((name) => [name, [query[name]].flat().join()]))
+
 /** The JSON schema of a list of records, which may be wider ones. */
 function toListOf(record: z.ZodObject | undefined, wider: readonly z.ZodObject[] = []): z.ZodType | undefined {
   if (record === undefined) return undefined
@@ -276,10 +283,11 @@ export function defineRoute<
   const mediaType = contentType.split(';', 1)[0] ?? contentType
   const chooseMediaType = createMediaTypeChooser([mediaType])
   const query = kind === undefined ? rest : { ...oneOfKind(kind), ...rest }
+  const several = typeof severalInTables === 'object' ? severalInTables : {}
   return {
     ...toDescribed(route),
     query,
-    tableQuery: kind !== undefined && severalInTables ? { ...eachOfKind(kind), ...rest } : query,
+    tableQuery: kind !== undefined && severalInTables ? { ...eachOfKind(kind), ...rest, ...several } : query,
     record,
     recordWith,
     response,
@@ -299,11 +307,12 @@ export function defineRoute<
     },
     resolve: (parsed, format, appContext) => {
       if (format === 'json' && response instanceof z.ZodObject && 'fields' in parsed) throw refuseFields()
-      const isMany = severalInTables && format !== 'json'
+      const isMany = severalInTables !== false && format !== 'json'
       const isOfNone = route.oneUnless !== undefined && route.oneUnless in parsed && !isOfEntity(parsed)
       // The active registry may change before the answer is made.
       const registry = snapshot(appContext.registry)
-      const { entities, canonical } = findEntities(isOfNone ? undefined : kind, isMany, parsed, registry)
+      const selected = { ...parsed, ...joinEach(parsed, Object.keys(several)) }
+      const { entities, canonical } = findEntities(isOfNone ? undefined : kind, isMany, selected, registry)
       const names = entities.map(({ name }) => name)
       const usual = record && toUsual(record, recordWith, parsed)
       const representation =

@@ -6,12 +6,14 @@ import type { Answer } from '../answers/answer.ts'
 import { SERIES_HEADERS } from '../http/headers.ts'
 import { optionalPage, time } from '../parameters/kinds.ts'
 import { toObject } from '../records/answer.ts'
+import { IS_ANY, inTables, toOwned } from '../records/owned.ts'
 import { idValue } from '../records/table.ts'
 import { type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { tokenKind } from '../route/entities.ts'
 import { checkChosen, checkRange, chosenParameters, type SeriesQuestion, toTokenFrame } from './series.ts'
 import { answerQuestion, fromCache, type SeriesCall } from './series-answer.ts'
 import type { SeriesSource } from './series-source.ts'
+import { answerSeriesTable, checkTable, inTableOrder } from './table.ts'
 
 const MAX_CANDLES = 1_000_000
 
@@ -28,28 +30,36 @@ interface Candles extends Omit<Described, 'tag'> {
   readonly values: string
   /** The column with a row's time. */
   readonly time: string
-  /** See `SeriesSource.readUpTo`; `{token: UInt64}` is the token. */
-  readonly readUpTo?: string
+  /** See `SeriesSource.readUpTo`; `isToken` is the condition on a column with the token. Default for tables: the newest candle. */
+  readonly readUpTo?: (isToken: string) => string
 }
 
 /**
  * SQL for one candle per bucket with a row. Buckets lie on the common grid, which begins on the first Monday
  * (docs/contract.md, section 4).
  */
-const toSql = ({ dataset, candle, values, time: at }: Candles, interval: Interval) => `
+const toSql = (
+  { dataset, values, time: at }: Candles,
+  interval: Interval,
+  isToken: string,
+  toRecord: (values: string) => string,
+) => `
 WITH toInt64(toUnixTimestamp(${at})) AS second
-SELECT fromUnixTimestamp64Milli((second - (second - ${MONDAY_SHIFT_MS / 1000}) % ${INTERVAL_SECONDS[interval]}) * 1000, 'UTC') AS row_at,
-  max(${at}) AS as_of, ${toObject(candle, `row_at, ${values}`)} AS record
+SELECT token AS owner, fromUnixTimestamp64Milli((second - (second - ${MONDAY_SHIFT_MS / 1000}) % ${INTERVAL_SECONDS[interval]}) * 1000, 'UTC') AS row_at,
+  max(${at}) AS as_of, ${toRecord(`row_at, ${values}`)} AS record
 FROM ${dataset.series.table} FINAL
-WHERE token = {token: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
+WHERE token ${isToken} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
   AND ${at} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
-GROUP BY row_at`
+GROUP BY token, row_at`
+
+const IS_ONE = '= {token: UInt64}'
 
 /** Defines a route for one token's candles from stored rows (docs/contract.md, section 8). */
 export function defineCandles(candles: Candles): Route {
   return defineRoute({
-    ...toDescribed({ ...candles, tag: 'Tokens' }),
+    ...toDescribed({ ...candles, tag: 'Tokens', description: `${candles.description} ${inTables(tokenKind.noun)}` }),
     one: tokenKind,
+    severalInTables: true,
     query: {
       ...chosenParameters(candles.intervals),
       start: time(`First moment, inclusive, not before ${HISTORY_START}.`, '2024-01-01', { earliest: HISTORY_START }),
@@ -71,6 +81,8 @@ export function defineCandles(candles: Candles): Route {
   })
 }
 
+const nameOf = ({ path }: Candles) => path.slice('/data/tokens/'.length)
+
 type CandlesQuery = SeriesQuestion & {
   readonly start: number
   readonly end?: number | undefined
@@ -79,23 +91,48 @@ type CandlesQuery = SeriesQuestion & {
 
 async function answerCandles(
   candles: Candles,
-  call: SeriesCall & { readonly found: Token; readonly query: CandlesQuery },
+  call: SeriesCall & { readonly found: Token; readonly entities: readonly Token[]; readonly query: CandlesQuery },
 ): Promise<Answer> {
   const { query, found: token } = call
   checkRange(query)
   checkChosen(query, candles.intervals)
+  if (call.entities.length > 1) return answerCandlesOfSeveral(candles, call)
   const source: SeriesSource = {
-    name: candles.path.slice('/data/tokens/'.length),
+    name: nameOf(candles),
     dataset: candles.dataset,
     record: candles.candle,
     time: 'timestamp',
     intervals: candles.intervals,
-    sql: (interval) => toSql(candles, interval),
+    sql: (interval) => toSql(candles, interval, IS_ONE, (values) => toObject(candles.candle, values)),
     params: { token: token.key },
     cached: { key: `${candles.path} ${token.key}` },
-    ...(candles.readUpTo === undefined ? {} : { readUpTo: candles.readUpTo }),
+    ...(candles.readUpTo === undefined ? {} : { readUpTo: candles.readUpTo(IS_ONE) }),
   }
   return (await answerQuestion(call, source, query, { frame: toTokenFrame(token) })).answer
+}
+
+/** The candles of several tokens as a table, oldest first. */
+async function answerCandlesOfSeveral(
+  candles: Candles,
+  call: Parameters<typeof answerSeriesTable>[0] & { readonly query: CandlesQuery },
+): Promise<Answer> {
+  const { query } = call
+  checkTable(query, 'asc')
+  const interval = query.interval ?? candles.intervals[0]
+  const owned = toOwned(call, candles.candle, 'token')
+  const { answer } = await answerSeriesTable(
+    { ...call, representation: owned.representation },
+    {
+      name: nameOf(candles),
+      dataset: candles.dataset,
+      order: 'asc',
+      sql: inTableOrder(toSql(candles, interval, IS_ANY, owned.toRecord), 'asc'),
+      params: owned.params,
+      ...(candles.readUpTo === undefined ? {} : { readUpTo: candles.readUpTo(IS_ANY) }),
+    },
+    { ...query, interval },
+  )
+  return answer
 }
 
 /** Members of a record that are the same in every row of a series, with their SQL. */

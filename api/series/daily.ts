@@ -9,6 +9,7 @@ import { refuseCursor, toIdSql } from '../answers/keyset.ts'
 import { SERIES_HEADERS } from '../http/headers.ts'
 import { page, time } from '../parameters/kinds.ts'
 import { answerRecords, toObject } from '../records/answer.ts'
+import { inTables } from '../records/owned.ts'
 import { type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entities.ts'
 import { toPoints } from './candles.ts'
@@ -58,8 +59,6 @@ export interface DailySeries extends Omit<Described, 'tag'> {
    * SQL for the values of a whole week, as aggregates of its rows. Without it a week has the values of its first day.
    */
   readonly weekValues?: string
-  /** Set if tables cannot contain several owners. */
-  readonly isOfOneOnly?: boolean
 }
 
 const summary = z.object({ points: z.int(), early: z.int(), is_cut: z.coerce.boolean(), oldest: z.number() })
@@ -71,9 +70,6 @@ const summary = z.object({ points: z.int(), early: z.int(), is_cut: z.coerce.boo
 type Found = z.infer<typeof summary> & { readonly answer: Answer }
 
 type Call = SeriesCall & { readonly found: Named; readonly entities: readonly Named[] }
-
-const inTables = (noun: string) =>
-  `With another format than JSON the route takes several ${noun}s, each by its id or name: ${noun} after ${noun} in the order of their ids, with the columns \`id\` and \`name\` first; \`limit\` counts the rows of all together.`
 
 /** The member with the point's time: the first. */
 const timeOf = (point: z.ZodObject) => Object.keys(point.shape)[0] ?? ''
@@ -89,7 +85,7 @@ interface SeriesQuery {
  * the points and derives the id of a point from dataset, DAO and time like every id (docs/contract.md, section 3).
  */
 export function defineDailySeries(series: DailySeries): Route {
-  const { of: { kind, tag, column } = DAO, intervals = INTERVALS_OF_DAYS, description, isOfOneOnly = false } = series
+  const { of: { kind, tag, column } = DAO, intervals = INTERVALS_OF_DAYS, description } = series
   const { table, at, asOf } = toPlaces(series, '= {entity: UInt64}')
   const within = `
 FROM ${table}
@@ -203,10 +199,10 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
     ...toDescribed({
       ...series,
       tag,
-      description: isOfOneOnly ? description : `${description} ${inTables(kind.noun)}`,
+      description: `${description} ${inTables(kind.noun)}`,
     }),
     one: kind,
-    severalInTables: !isOfOneOnly,
+    severalInTables: true,
     query: {
       start: time('First moment, inclusive; default: the first point.', '2026-01-01').optional(),
       end: time('Last moment, exclusive; default: now.', '2026-02-01').optional(),

@@ -27,18 +27,19 @@ import type { Frame } from './series.ts'
 const BLOCK_BUCKETS = 48
 
 /**
- * The points of a chunk: the facts of each block that has points, oldest first; the deflated lags of the points; the
- * deflated JSON of the blocks. Everything is in one buffer, because objects and buffers for each block would take a tenth
- * of the memory.
+ * The points of a chunk: the facts of each block that has points, oldest first; the lags of the points; the JSON of the
+ * blocks. Everything is in one buffer, because objects and buffers for each block would take a tenth of the memory.
  */
 export interface PointsChunk extends Sized {
   readonly bytes: Buffer
   readonly blocks: number
   /** Offset of the first block. */
   readonly texts: number
+  /** Whether the lags and the blocks are deflated. */
+  readonly isDeflated: boolean
 }
 
-export const NO_POINTS: PointsChunk = { bytes: Buffer.alloc(0), blocks: 0, texts: 0, size: 0 }
+export const NO_POINTS: PointsChunk = { bytes: Buffer.alloc(0), blocks: 0, texts: 0, isDeflated: true, size: 0 }
 
 /** Offsets of the facts of a block. The last one is a bit for each bucket: whether it has a point. */
 const AT = { from: 0, newest: 8, end: 16, length: 20, crc: 24, digest: 28, buckets: 44 } as const
@@ -74,11 +75,18 @@ function toBlockStart(at: number, interval: Interval): number {
 }
 
 /**
- * Builds a chunk from points as JSON rows, oldest first. This takes about a millisecond of the only thread, so other work
- * runs between two chunks.
+ * Builds a deflated chunk from points as JSON rows, oldest first. This takes about a millisecond of the only thread, so
+ * other work runs between two chunks.
  */
-export async function packPoints({ rows, first, end }: Slice, form: PointsForm): Promise<PointsChunk> {
+export async function packPoints(slice: Slice, form: PointsForm): Promise<PointsChunk> {
   await setImmediate()
+  return toChunk(slice, form, true)
+}
+
+/** Builds a chunk for one answer, which is not worth deflating. */
+export const toPlainChunk = (slice: Slice, form: PointsForm): PointsChunk => toChunk(slice, form, false)
+
+function toChunk({ rows, first, end }: Slice, form: PointsForm, isDeflated: boolean): PointsChunk {
   const { interval } = form
   const blocks: { from: number; first: number; end: number }[] = []
   for (let row = first; row < end; row++) {
@@ -88,18 +96,20 @@ export async function packPoints({ rows, first, end }: Slice, form: PointsForm):
     else blocks.push({ from, first: row, end: row + 1 })
   }
   const texts = blocks.map((block) => toBlockText(rows, block, form))
-  const deflated = texts.map(deflateCached)
+  const toBytes = (text: Buffer) => (isDeflated ? deflateCached(text) : text)
+  const stored = texts.map(toBytes)
   const facts = Buffer.alloc(FACTS_BYTES * blocks.length)
-  const lags = form.readAsOf === undefined && first < end ? packLags({ rows, first, end }) : Buffer.alloc(0)
+  const hasLags = form.readAsOf === undefined && first < end
+  const lags = hasLags ? toBytes(toLags({ rows, first, end })) : Buffer.alloc(0)
   let until = facts.length + lags.length
   for (const [index, block] of blocks.entries()) {
     const [at, text] = [index * FACTS_BYTES, texts[index] as Buffer]
-    until += (deflated[index] as Buffer).length
+    until += (stored[index] as Buffer).length
     facts.writeDoubleLE(block.from, at + AT.from)
     facts.writeDoubleLE(rows.asOf(block.end - 1), at + AT.newest)
     facts.writeUInt32LE(until, at + AT.end)
     facts.writeUInt32LE(text.length, at + AT.length)
-    facts.writeUInt32LE(crc32(text), at + AT.crc)
+    if (isDeflated) facts.writeUInt32LE(crc32(text), at + AT.crc)
     toDigest(text).copy(facts, at + AT.digest)
     for (let row = block.first; row < block.end; row++) {
       const bucket = (rows.at(row) - block.from) / toStepMs(interval)
@@ -109,14 +119,14 @@ export async function packPoints({ rows, first, end }: Slice, form: PointsForm):
   }
   const bytes = Buffer.allocUnsafeSlow(until)
   let at = 0
-  for (const part of [facts, lags, ...deflated]) at += part.copy(bytes, at)
-  return { bytes, blocks: blocks.length, texts: facts.length + lags.length, size: bytes.length }
+  for (const part of [facts, lags, ...stored]) at += part.copy(bytes, at)
+  return { bytes, blocks: blocks.length, texts: facts.length + lags.length, isDeflated, size: bytes.length }
 }
 
 /** The times from the beginnings of buckets to their observations: often the same for all, so that they deflate well. */
-function packLags({ rows, first, end }: Slice): Buffer {
+function toLags({ rows, first, end }: Slice): Buffer {
   const lags = Float64Array.from({ length: end - first }, (_, row) => rows.asOf(first + row) - rows.at(first + row))
-  return deflateCached(Buffer.from(lags.buffer))
+  return Buffer.from(lags.buffer)
 }
 
 /** The rows of a block in their order; in `rows` a comma separates them. */
@@ -181,15 +191,14 @@ function selectParts(chunks: readonly PointsChunk[], { from, to }: TimeRange, in
   return parts
 }
 
-function toDeflated(part: BlockPart): Deflated {
-  const { bytes, texts } = part.chunk
+/** The whole block of a part. */
+function toBlock(part: BlockPart): Part {
+  const { bytes, texts, isDeflated } = part.chunk
   const at = factsAt(part)
   const start = part.index === 0 ? texts : bytes.readUInt32LE(at - FACTS_BYTES + AT.end)
-  return {
-    bytes: bytes.subarray(start, bytes.readUInt32LE(at + AT.end)),
-    crc: bytes.readUInt32LE(at + AT.crc),
-    length: bytes.readUInt32LE(at + AT.length),
-  }
+  const stored = bytes.subarray(start, bytes.readUInt32LE(at + AT.end))
+  if (!isDeflated) return stored
+  return { bytes: stored, crc: bytes.readUInt32LE(at + AT.crc), length: bytes.readUInt32LE(at + AT.length) }
 }
 
 /** The position of the point with a number in a text of points. */
@@ -209,15 +218,12 @@ const isWhole = (part: BlockPart) =>
 
 /** The texts of parts: their blocks are inflated together, because each call of zlib takes as long as a block. */
 function readTexts(parts: readonly BlockPart[], form: PointsForm): Map<BlockPart, Buffer> {
-  const blocks = parts.map(toDeflated)
-  const all = inflate(
-    blocks.map(({ bytes }) => bytes),
-    countBytes(blocks),
-  )
+  const blocks = parts.map(toBlock)
+  const all = toText(blocks)
   let start = 0
   return new Map(
     parts.map((part, index) => {
-      const text = all.subarray(start, start + (blocks[index] as Deflated).length)
+      const text = all.subarray(start, start + (blocks[index] as Part).length)
       start += text.length
       const [older, newer] = [countPoints(part, 0, part.first), countPoints(part, part.end, BLOCK_BUCKETS)]
       const [before, after] = form.order === 'asc' ? [older, newer] : [newer, older]
@@ -244,7 +250,8 @@ function readStoredAsOf(part: BlockPart, { interval }: PointsForm): number[] {
   let before = countPoints(part, 0, part.first)
   for (let index = 0; index < part.index; index++) before += countPoints({ chunk, index, first: 0, end: BLOCK_BUCKETS })
   const most = chunk.blocks * BLOCK_BUCKETS * LAG_BYTES
-  const lags = inflate([chunk.bytes.subarray(chunk.blocks * FACTS_BYTES, chunk.texts)], most)
+  const stored = chunk.bytes.subarray(chunk.blocks * FACTS_BYTES, chunk.texts)
+  const lags = chunk.isDeflated ? inflate([stored], most) : stored
   const times: number[] = []
   for (let bucket = part.first; bucket < part.end; bucket++) {
     if (!hasPoint(part, bucket)) continue
@@ -347,21 +354,23 @@ function cutParts(parts: readonly BlockPart[], most: number, { order }: PointsFo
   return order === 'asc' ? taken : taken.reverse()
 }
 
-/** Whole blocks are used as they are deflated; of the others the text is used. */
+/** Whole blocks are used as they are stored; of the others the text is used. */
 function assemble(
   parts: readonly BlockPart[],
   { frame, form }: { readonly frame: Frame; readonly form: PointsForm },
   read: (part: BlockPart) => Buffer,
 ): AssembledBody {
   const [opening, closing, separator] = form.hasLines ? ['[\n', '\n]\n', COMMA_LINE] : ['[', ']', COMMA]
+  const comma = Buffer.from(toSeparator(form))
   const [before, after] = [Buffer.from(frame.before + opening), Buffer.from(closing + frame.after)]
   const body: Part[] = [before]
   const digests: Buffer[] = [before, after]
   for (const [index, part] of parts.entries()) {
-    if (index > 0) body.push(separator)
+    // A text continues the text before it, so that both are deflated together.
+    if (index > 0) body.push(part.chunk.isDeflated ? separator : comma)
     if (isWhole(part)) {
       const at = factsAt(part) + AT.digest
-      body.push(toDeflated(part))
+      body.push(toBlock(part))
       digests.push(part.chunk.bytes.subarray(at, at + DIGEST_BYTES))
     } else {
       const text = read(part)

@@ -6,7 +6,7 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Rows } from '../answers/rows.ts'
 import { toObject } from '../records/answer.ts'
 import { type Constants, toFilledSchema, toFilledValues } from './candles.ts'
-import { type Reader, type Series, toChunkBuckets, writeRows } from './chunks.ts'
+import { type Reader, type Series, type StoredSource, toChunkBuckets, writeRows } from './chunks.ts'
 import type { PointsForm } from './points.ts'
 import type { SeriesRange } from './series.ts'
 
@@ -50,6 +50,7 @@ interface CachedSource extends Pick<PointsForm, 'readAsOf'> {
   readonly fast?: {
     read(db: Database, interval: Interval, range: TimeRange, abandoned: AbortSignal): Promise<Rows>
     count(db: Database, interval: Interval, range: TimeRange, toChunkSql: ToChunkSql): Promise<ChunkCounts>
+    toStored(interval: Interval): StoredSource
   }
 }
 
@@ -93,6 +94,7 @@ export function toSeries(
     dataset: dataset.name,
     form: { ...form, firstMember, ...(readAsOf && { readAsOf }) },
     chunkBuckets: isShort ? null : toChunkBuckets(interval, fast === undefined),
+    ...(fast && { stored: fast.toStored(interval) }),
     read: (db, range, abandoned) => fast?.read(db, interval, range, abandoned) ?? writeRows(db, toStatement(range)),
     count: (db, range, toChunkSql) =>
       fast?.count(db, interval, range, toChunkSql) ?? countByChunk(db, toStatement(range), toChunkSql),

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { z } from 'zod'
 import { toChildEnvironment } from '../../shared/config/config.ts'
-import { DAY_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { DAY_MS, HISTORY_START, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { toProgram } from '../../tools/children.ts'
 import { type Catalog, readCatalog } from '../../workers/publish/catalog.ts'
@@ -139,7 +139,11 @@ async function compareWithApi(
   tokens: readonly Token[],
 ): Promise<{ partitions: number; rows: number }> {
   const catalog = (await readCatalog(openFolder(undefined, folder))) as Catalog
-  const all = catalog.datasets.find(({ name }) => name === 'prices')?.partitions ?? []
+  const published = catalog.datasets.find(({ name }) => name === 'prices')?.partitions ?? []
+  // The API has no earlier history.
+  const all = published.filter(
+    ({ keys }) => Date.UTC(Number(keys.year), Number(keys.month) - 1) >= Date.parse(HISTORY_START),
+  )
   const key = toNoiseKey(1, 'partitions')
   const selected = Array.from(
     { length: COMPARED_PARTITIONS },

@@ -232,7 +232,7 @@ describe('statements of the series cache', () => {
 
   it('are one for concurrent requests of the same or overlapping ranges', async () => {
     changeFeed.commit('prices')
-    await request(api, toPath(day(12)))
+    await request(api, toPath(day(19)))
     statements = []
     const same = toPath(day(8, { end: day(6).end }))
     const queries = [
@@ -244,6 +244,20 @@ describe('statements of the series cache', () => {
     const bodies = await Promise.all(queries.map((path) => request(api, path)))
     expect(statements).toEqual(['historic-financial'])
     expect(bodies).toEqual(await Promise.all(queries.map((path) => request(plain, path))))
+  })
+
+  it('are one for all days of a week that is over, in any order and form', async () => {
+    changeFeed.commit('prices')
+    const days = Array.from({ length: 14 }, (_, ago) => ago)
+    const monday = days.find((ago) => new Date(day(ago).start).getUTCDay() === 1) as number
+    await compare(day(monday))
+    expect(statements.sort()).toEqual(['coarse-tokens', 'historic-financial'])
+    for (const ago of days.slice(monday - 6, monday + 1)) {
+      for (const part of [{}, { start: day(ago).start + 99 * STEP }, {}]) await compare(day(ago, part))
+      const newest = `${toPath(day(ago))}&order=desc`
+      expect(await request(api, newest)).toEqual(await request(plain, newest))
+    }
+    expect(statements).toHaveLength(2)
   })
 
   it('are batched for concurrent requests without common chunks', async () => {
@@ -262,6 +276,8 @@ describe('statements of the series cache', () => {
 
   it('are repeated exactly for the range of a change event', async () => {
     changeFeed.commit('prices')
+    // Points are cached when a day is used again; the rows of its week are dropped with a change in any of its days.
+    for (const ago of [9, 8, 7, 9, 8, 7]) await request(api, `${toPath(day(ago))}&limit=1`)
     for (const ago of [9, 8, 7]) await request(api, toPath(day(ago)))
     statements = []
     const at = day(8).start + 3 * HOUR_MS

@@ -4,8 +4,8 @@ import { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Rows } from '../../api/answers/rows.ts'
-import { type pricePoint, writePoints } from '../../api/prices/points.ts'
-import { readStoredPoints, toTier } from '../../api/prices/stored-points.ts'
+import { type pricePoint, readStoredRows, toColumnTypes, toTier, writePoints } from '../../api/prices/points.ts'
+import { packRows, type StoredRows, unpackRows, writeJson } from '../../api/prices/stored-rows.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -164,14 +164,18 @@ describe('values of the token price tables', () => {
   it.each(INTERVALS)('are encoded as points of %s with the bytes that ClickHouse writes', async (interval) => {
     const range = { from: START, to: START + (ALL.length / ABREAST + 1) * WEEK }
     const tokens = Array.from({ length: ABREAST }, (_, before) => before + 1)
-    const all = await readStoredPoints(
+    const all = await readStoredRows(
       database.db,
       interval,
       tokens.map((token) => ({ token, ...range })),
     )
     let points = 0
     for (const [place, token] of tokens.entries()) {
-      const here = all[place] as Rows
+      const rows = all[place] as StoredRows
+      const here = writeJson(rows)
+      const unpacked = writeJson(unpackRows(packRows(rows), toColumnTypes(interval)))
+      expect(unpacked.bytes.toString()).toBe(here.bytes.toString())
+      expect(toTimes(unpacked)).toEqual(toTimes(here))
       const there = await writePoints(database.db, { token, interval, ...range })
       expect(here.bytes.toString()).toBe(there.bytes.toString())
       expect(toTimes(here)).toEqual(toTimes(there))
@@ -194,7 +198,8 @@ describe('values of the token price tables', () => {
     }
     for (const interval of INTERVALS) {
       const range = { token: 200, from: Date.parse('2024-02-26'), to: Date.parse('2024-03-04') }
-      const [here] = (await readStoredPoints(database.db, interval, [range])) as [Rows]
+      const [stored] = (await readStoredRows(database.db, interval, [range])) as [StoredRows]
+      const here = writeJson(stored)
       const there = await writePoints(database.db, { interval, ...range })
       expect(here.bytes.toString()).toBe(there.bytes.toString())
       expect(toTimes(here)).toEqual(toTimes(there))
@@ -210,7 +215,7 @@ describe('values of the token price tables', () => {
   it('throw for a malformed response', async () => {
     const torn: Database = { ...database.db, stream: async () => Readable.from([Buffer.alloc(29)]) }
     const range = { token: 1, from: START, to: START + WEEK }
-    await expect(readStoredPoints(torn, '5m', [range])).rejects.toMatchObject({ code: 'storage' })
+    await expect(readStoredRows(torn, '5m', [range])).rejects.toMatchObject({ code: 'storage' })
   })
 
   it('are stored as decimal codes if short, and a market cap as an empty code if it is price times supply', async () => {

@@ -21,7 +21,7 @@ const toVector = (
 /**
  * Golden vectors of the price codes. Two implementations have to agree with them: the functions of
  * `clickhouse/migrations/002_prices.sql` (test/integration/price-codes.test.ts) and the decoder of
- * `api/prices/stored-points.ts` (test/unit/stored-points.test.ts).
+ * `api/prices/points.ts` (test/unit/stored-points.test.ts).
  */
 export const PRICE_VECTORS: readonly PriceVector[] = [
   // Digits with a place, and a market cap that is price times supply.

@@ -80,6 +80,25 @@ describe('cluster of two shards', () => {
     }
   }, 300_000)
 
+  it('returns tables of several entities like a single server, in one page or several', async () => {
+    const tables = [
+      'tokens/historic-financial?name=Aave&name=Uniswap&interval=1h&start=2026-05-01',
+      'tokens/historic-ohlc?name=Aave&name=Uniswap&interval=1d&start=2026-05-01',
+      'tokens/historic-dex-ohlcv?name=Aave&name=Uniswap&interval=1d&start=2026-05-01',
+      'tokens/historic-dex-trades?name=Aave&name=Uniswap',
+      'tokens/holders/historic-labels?name=Aave&name=Uniswap',
+      'daos/socials/historic-twitter?name=Aave&name=Uniswap',
+      'daos/treasury/historic?name=Aave&name=Uniswap&interval=7d',
+      'daos/treasury/holdings/historic?name=Aave&name=Uniswap',
+    ]
+    const requests = tables.flatMap((table) => ['', '&limit=2'].map((limit) => `${table}&format=ndjson${limit}`))
+    const [expected, got] = [await answersOf(one, requests), await answersOf(two, requests)]
+    for (const request of requests) {
+      expect(expected[request], request).toMatch(/^200 \{"id"/)
+      expect.soft(got[request], request).toBe(expected[request])
+    }
+  }, 300_000)
+
   it('restores a backup of a single server, and three shards restore that of two', async () => {
     const expected = await readAnswers(one, one.config)
     let from = one.database.db

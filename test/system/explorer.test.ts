@@ -1,4 +1,4 @@
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findBarriers, hasBrowser, isWide, startBrowser, type TestBrowser } from '../support/browser.ts'
 import { DEMO_NOW, type Demo, startDemo } from '../support/demo.ts'
@@ -37,15 +37,15 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     ['/daos', 'DAOs', 'DAOs with a known treasury'],
     ['/daos?about=communities', 'DAOs', 'DAOs with a known community'],
     ['/daos?about=all', 'DAOs', 'All DAOs'],
-    [`/tokens/${UNI}`, 'Uniswap', 'Numbers'],
+    [`/tokens/${UNI}`, 'Uniswap', 'Numbers', 'Supply held by the largest'],
     [`/tokens/${UNI}?metric=candles&range=7d`, 'Uniswap', 'Candles'],
     [`/daos/${UNISWAP}`, 'Uniswap', 'Summary', 'Treasury over time', 'Newest proposals'],
     [`/daos/${UNISWAP}?tab=treasury`, 'Uniswap', 'Holdings', 'Change by asset, 30 days'],
-    [`/daos/${UNISWAP}?tab=governance`, 'Uniswap', 'Newest proposals', 'Top voters'],
+    [`/daos/${UNISWAP}?tab=governance`, 'Uniswap', 'Newest proposals', 'Top voters', 'Voting power of the largest'],
     [`/daos/${UNISWAP}?tab=report`, 'Uniswap', 'Price', 'Change by asset, 30 days', 'Top voters'],
     ['/governance', 'Governance', 'Active votes', 'Recent results', 'Governance by DAO'],
-    ['/treasuries', 'Treasuries', 'Treasuries by kind of asset'],
-    ['/index', 'Index', 'Composition'],
+    ['/treasuries', 'Treasuries', 'Treasuries by value', 'Treasuries by kind of asset'],
+    ['/index', 'Index', 'Composition', 'Changes of the members'],
     [`/compare?ids=${UNI},d9def830e1a4b8b43c928d43`, 'Compare', 'Side by side'],
     [`/compare?of=daos&ids=${UNISWAP}`, 'Compare', 'Side by side'],
     ['/freshness', 'Data', 'Datasets'],
@@ -164,6 +164,97 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
       expect(await numbers.getByText('not known').count()).toBe(unknown.length)
     }
     await close()
+  })
+
+  const get = async <T>(path: string) => (await (await fetch(demo.url + path)).json()) as T
+  const valuesOf = (of: Locator) =>
+    of.locator('data').evaluateAll((all) => all.map((one) => Number(one.getAttribute('value'))))
+
+  it('shows all treasuries as areas with links, and moves between them by keyboard', async () => {
+    interface Treasury {
+      readonly _id: string
+      readonly name: string
+      readonly valueUsd: number
+      readonly withoutOwnTokenUsd: number | null
+    }
+    const treasuries = await get<Treasury[]>('/data/daos/treasury/kinds?limit=500&sort=-valueUsd')
+    const { page, wrong, close } = await open('/treasuries')
+    const map = page.getByRole('list', { name: 'Treasuries by value' })
+    await map.getByRole('link').first().waitFor()
+    const cells = await map.getByRole('link').count()
+    const shown = treasuries.slice(0, cells)
+    expect(cells).toBeGreaterThan(5)
+    const values = await valuesOf(map)
+    expect(values.slice(0, cells)).toEqual(shown.map(({ valueUsd }) => valueUsd))
+    const sumOf = (some: readonly number[]) => some.reduce((sum, value) => sum + value, 0)
+    expect(sumOf(values)).toBeCloseTo(sumOf(treasuries.map(({ valueUsd }) => valueUsd)), 0)
+    // The key of the largest treasury stands below the map until another one is pointed at.
+    const said = page.getByRole('region', { name: 'Treasuries by value' }).locator('.point')
+    expect(await said.textContent()).toContain(`${shown[0]?.name}: `)
+    await map.getByRole('link').first().focus()
+    await page.keyboard.press('ArrowRight')
+    await expect.poll(() => said.textContent()).toContain(`${shown[1]?.name}: `)
+    await page.keyboard.press('End')
+    await expect.poll(() => said.textContent()).toContain(`${shown.at(-1)?.name}: `)
+    await page.getByRole('group', { name: 'Area' }).getByRole('button', { name: 'Without own token' }).click()
+    const others = treasuries.map(({ withoutOwnTokenUsd }) => withoutOwnTokenUsd ?? 0).toSorted((a, b) => b - a)
+    await expect.poll(async () => (await valuesOf(map))[0]).toBe(others[0])
+    await map.getByRole('link').first().focus()
+    await page.keyboard.press('Enter')
+    await page.getByRole('region', { name: 'Change by asset, 30 days' }).waitFor()
+    expect(wrong).toEqual([])
+    await close()
+  })
+
+  it('shows the changes of the members of the Index', async () => {
+    const members = await get<{ token: string; quantity: number }[]>('/data/index/weights?sort=-weight')
+    const current = members.filter(({ quantity }) => quantity > 0).map(({ token }) => token)
+    const tokens = await listTokens(`limit=100&${current.map((id) => `id=${id}`).join('&')}`)
+    const { page, wrong, close } = await open('/index')
+    const rows = page.getByRole('region', { name: 'Table: Changes of the members' }).locator('tbody tr')
+    await expect.poll(() => rows.count()).toBe(current.length)
+    const periods = ['1h', '24h', '7d', '30d', '60d'].map((period) => `percentChange${period}`)
+    for (const [at, id] of current.entries()) {
+      const data = tokens.find(({ _id }) => _id === id)?.financialData
+      const known = [...periods, 'percentChanged90d'].map((member) => data?.[member] ?? null)
+      const expected = known.filter((value) => value !== null)
+      await expect.poll(() => valuesOf(rows.nth(at))).toEqual(expected)
+      expect(await rows.nth(at).getByText('not known').count()).toBe(known.length - expected.length)
+    }
+    await rows.first().getByRole('link').click()
+    await page.waitForURL(`**/tokens/${current[0]}`)
+    expect(wrong).toEqual([])
+    await close()
+  })
+
+  it('shows what the largest holders and delegates have together', async () => {
+    interface Holders {
+      readonly holdersData: { readonly topHolders: readonly { readonly share: number }[] }
+    }
+    const [holders] = await get<Holders[]>(`/data/tokens/holders?id=${UNI}`)
+    const delegates = await get<{ share: number }[]>(`/data/daos/governance/delegates?id=${UNISWAP}&limit=1000`)
+    const toSums = (shares: readonly { share: number }[] = []) => {
+      let sum = 0
+      return shares.map(({ share }) => {
+        sum += share
+        return sum
+      })
+    }
+    for (const [path, name, expected] of [
+      [`/tokens/${UNI}`, 'Supply held by the largest', toSums(holders?.holdersData.topHolders)],
+      [`/daos/${UNISWAP}?tab=governance`, 'Voting power of the largest', toSums(delegates)],
+    ] as const) {
+      const { page, wrong, close } = await open(path)
+      const card = page.getByRole('region', { name, exact: true })
+      await card.locator('.chart[data-drawn]').waitFor()
+      const words = await card.getByRole('img').getAttribute('aria-label')
+      expect(words).toContain(`Ranks 1 to ${expected.length},`)
+      await card.getByRole('button', { name: 'Table' }).click()
+      const values = await valuesOf(card.locator('tbody tr').nth(2))
+      expect(values[0]).toBeCloseTo(expected[2] ?? Number.NaN, 9)
+      expect(wrong).toEqual([])
+      await close()
+    }
   })
 
   it('shows the votes and the power of an address in all DAOs, linked from votes and found by address', async () => {

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { createStoredPoints } from '../../api/prices/stored-points.ts'
+import { createStoredPoints } from '../../api/prices/points.ts'
 import { toChunkMs } from '../../api/series/chunks.ts'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
 import { noDatabase } from '../support/no-database.ts'
@@ -33,15 +33,15 @@ afterEach(() => vi.restoreAllMocks())
 
 describe('createStoredPoints', () => {
   it('batches short ranges while two statements are running', async () => {
-    const { readings, toRanges, answer } = read([1, 1, 1, 3, 4, 1])
+    const { readings, toRanges, answer } = read([7, 7, 7, 14, 14, 7])
     await expect.poll(toRanges).toEqual([1, 1])
     answer()
     await Promise.all(readings)
-    expect(toRanges().sort()).toEqual([1, 1, 1, 3])
+    expect(toRanges().sort()).toEqual([1, 1, 2, 2])
   })
 
   it('sends a statement for each longer range', async () => {
-    const { readings, toRanges, answer } = read([5, 5, 5, 5])
+    const { readings, toRanges, answer } = read([15, 15, 15, 15])
     await expect.poll(toRanges).toEqual([1, 1, 1, 1])
     answer()
     await Promise.all(readings)

@@ -3,9 +3,12 @@ import type { AnswerState, Failure, ReceivedAnswer } from '../answers.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
 import { Chart } from '../parts/chart.tsx'
 import { Choice } from '../parts/choice.tsx'
-import type { Drawing } from '../parts/drawing.ts'
+import { type Drawing, toConcentration } from '../parts/drawing.ts'
+import { HeatMap } from '../parts/heat-map.tsx'
+import { NotLoaded } from '../parts/late.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
+import { type Cell, Treemap } from '../parts/treemap.tsx'
 import { Ago, Change, TimeValue, Until, Value } from '../parts/value.tsx'
 import '../styles/shell.css'
 import '../styles/parts.css'
@@ -126,8 +129,31 @@ const CHARTS: readonly (readonly [title: string, drawing: Drawing])[] = [
       ],
     },
   ],
+  [
+    'Concentration',
+    toConcentration([40, 21, 12, 7, 5, 3, 2, 1.5, 1, 0.5], { name: 'share of the supply', as: 'percent' }),
+  ],
   ['One point', { ...LINE, times: times.slice(0, 1), lines: [{ name: 'price', values: [10] }] }],
   ['No points', { ...LINE, times: [], lines: [{ name: 'price', values: [] }] }],
+]
+
+const CELLS: readonly Cell[] = [
+  ['First DAO', 2.1e9, [0.6, 0.3, 0.1]],
+  ['Second DAO', 9e8, [0.1, 0.2, 0.7]],
+  ['Parts not known', 4e8, undefined],
+  ['A treasury with a name that is longer than its cell', 1.2e8, [0, 1, 0]],
+  ['Fifth DAO', 8e7, [0.4, 0, 0.6]],
+  ...Array.from({ length: 12 }, (_, at) => [`Small ${at + 1}`, 9e6, [1, 0, 0]] as const),
+  ['Value not known', null, undefined],
+].map(([name, value, shares]) => ({ ...{ key: name, name, to: './', value, shares } }) as Cell)
+const PARTS = ['own token', 'stablecoins', 'other']
+
+const CHANGES = [
+  { name: 'First token', day: 2.16, month: -31.4 },
+  { name: 'Second token', day: -3.75, month: 12.5 },
+  { name: 'Third token', day: 14.2, month: 120.3 },
+  { name: 'Fourth token', day: 0, month: -0.001 },
+  { name: 'Fifth token', day: -22.1, month: null },
 ]
 
 const Part = ({ title, children }: { title: string; children: ComponentChildren }) => (
@@ -205,6 +231,28 @@ function Gallery() {
       </Part>
       <Part title="Charts">
         <div class="grid">
+          <Card title="Treemap">
+            <Treemap name="Treasuries by value" cells={CELLS} as="usd" parts={PARTS} />
+          </Card>
+          <Card title="Treemap without values">
+            <Treemap name="Treasuries by value" cells={CELLS.slice(-1)} as="usd" parts={PARTS} />
+          </Card>
+          <Card title="Code not loaded">
+            <NotLoaded what="chart" why="the request failed" />
+          </Card>
+          <Card title="Heat map">
+            <HeatMap
+              caption="Changes"
+              records={CHANGES}
+              keyOf={({ name }) => name}
+              title="Token"
+              cell={({ name }) => <a href="./">{name}</a>}
+              columns={[
+                { title: '24 h', days: 1, value: ({ day }) => day },
+                { title: '30 d', days: 30, value: ({ month }) => month },
+              ]}
+            />
+          </Card>
           {CHARTS.map(([title, drawing]) => (
             <Card key={title} title={title}>
               <Chart name={title} drawing={drawing} isLow />

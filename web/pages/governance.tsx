@@ -4,7 +4,7 @@ import { Card, Stat, Stats } from '../parts/card.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { TimeValue, Unknown, Value } from '../parts/value.tsx'
 import { Proposals } from './proposals.tsx'
-import { Voters } from './voters.tsx'
+import { Voters, VotingPower } from './voters.tsx'
 
 const NO_SPACE = 'No Snapshot space of this DAO is collected, or it was not read completely yet.'
 
@@ -50,7 +50,10 @@ export function Governance({ id, space }: { id: string; space: string | null }) 
     <>
       <GovernanceSummary id={id} space={space} />
       <Proposals id={id} />
-      <Voters id={id} />
+      <div class="grid">
+        <VotingPower id={id} />
+        <Voters id={id} />
+      </div>
     </>
   )
 }

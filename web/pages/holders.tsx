@@ -3,10 +3,10 @@ import { useStart } from '../clock.ts'
 import { toShort } from '../format.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
-import { toDrawing } from '../parts/drawing.ts'
+import { toConcentration, toDrawing } from '../parts/drawing.ts'
 import { RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
-import { Shown } from '../parts/shown.tsx'
+import { isNone, Shown } from '../parts/shown.tsx'
 import { Value } from '../parts/value.tsx'
 
 const NO_HOLDERS = 'No provider reports the holders of this token.'
@@ -51,6 +51,30 @@ function Now({ id, symbol }: { id: string; symbol: string }) {
   )
 }
 
+type HolderRecords = Answer<'/data/tokens/holders'>
+
+const toCurve = ([record]: HolderRecords) =>
+  toConcentration(record?.holdersData.topHolders.map(({ share }) => share) ?? [], {
+    ...{ name: 'share of the supply', as: 'percent' },
+  })
+
+/** How much of the supply the largest holders have together. */
+function Concentration({ id, symbol }: { id: string; symbol: string }) {
+  const question = toQuestion('/data/tokens/holders', { id: [id] })
+  const holders = useAnswer(question)
+  if (isNone(holders)) return null
+  return (
+    <SeriesChart
+      title="Supply held by the largest"
+      name={`${symbol}: share of the supply that the largest holders have together`}
+      question={question}
+      series={holders}
+      toDrawing={toCurve}
+      isLow
+    />
+  )
+}
+
 type Points = Answer<'/data/tokens/holders/historic'>
 
 const toLines = (points: Points) =>
@@ -81,6 +105,7 @@ export function Holders({ id, symbol }: { id: string; symbol: string }) {
   return (
     <div class="column">
       <Now id={id} symbol={symbol} />
+      <Concentration id={id} symbol={symbol} />
       <History id={id} symbol={symbol} />
     </div>
   )

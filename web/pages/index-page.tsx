@@ -1,6 +1,7 @@
 import { useAnswer } from '../answers.ts'
-import { toQuestion } from '../interface.ts'
+import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
+import { HeatMap } from '../parts/heat-map.tsx'
 import { Mark } from '../parts/mark.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
@@ -9,11 +10,21 @@ import { IndexChart } from './index-chart.tsx'
 
 const REMOVED_NOTE = 'Removed from the Index, without a price.'
 
+type Member = Answer<'/data/index/weights'>[number]
+
+const WEIGHTS = toQuestion('/data/index/weights', { sort: '-weight' })
+
+const MemberLink = ({ of: { token, symbol } }: { of: Member }) => (
+  <a class="named" href={`tokens/${token}`}>
+    <Mark id={token} />
+    {symbol}
+  </a>
+)
+
 function Members() {
-  const question = toQuestion('/data/index/weights', { sort: '-weight' })
-  const members = useAnswer(question)
+  const members = useAnswer(WEIGHTS)
   return (
-    <Card title="Composition" question={question} facts={members.received?.facts}>
+    <Card title="Composition" question={WEIGHTS} facts={members.received?.facts}>
       <Shown of={members} what="members" isEmpty={(data) => data.length === 0}>
         {(data) => (
           <RecordTable
@@ -23,12 +34,7 @@ function Members() {
             columns={[
               {
                 title: 'Token',
-                cell: ({ token, symbol }) => (
-                  <a class="named" href={`tokens/${token}`}>
-                    <Mark id={token} />
-                    {symbol}
-                  </a>
-                ),
+                cell: (member) => <MemberLink of={member} />,
               },
               {
                 title: 'Weight',
@@ -55,6 +61,54 @@ function Members() {
               },
             ]}
           />
+        )}
+      </Shown>
+    </Card>
+  )
+}
+
+type Token = Answer<'/data/tokens'>[number]
+
+const PERIODS = [
+  ['1 h', 1 / 24, 'percentChange1h'],
+  ['24 h', 1, 'percentChange24h'],
+  ['7 d', 7, 'percentChange7d'],
+  ['30 d', 30, 'percentChange30d'],
+  ['60 d', 60, 'percentChange60d'],
+  ['90 d', 90, 'percentChanged90d'],
+] as const
+
+/** The changes of the members' prices, the member with the largest weight first. */
+function Changes() {
+  const members = useAnswer(WEIGHTS)
+  // A removed token has a quantity of 0.
+  const current = members.received?.data.filter(({ quantity }) => quantity > 0)
+  const id = current?.map(({ token }) => token)
+  const question = id && id.length > 0 ? toQuestion('/data/tokens', { id, limit: id.length }) : undefined
+  const tokens = useAnswer(question)
+  const toColumns = (records: readonly Token[]) => {
+    const byId = new Map(records.map(({ _id, financialData }) => [_id, financialData]))
+    return PERIODS.map(([title, days, member]) => ({
+      ...{ title, days },
+      value: ({ token }: Member) => byId.get(token)?.[member],
+    }))
+  }
+  return (
+    <Card title="Changes of the members" question={question} facts={tokens.received?.facts}>
+      <Shown of={members} what="members" isEmpty={() => question === undefined} rows={10}>
+        {() => (
+          <Shown of={tokens} what="prices" rows={10}>
+            {(records) => (
+              <HeatMap
+                caption="Changes of the members"
+                records={current ?? []}
+                keyOf={({ token }) => token}
+                title="Token"
+                cell={(member) => <MemberLink of={member} />}
+                columns={toColumns(records)}
+              />
+            )}
+          </Shown>
         )}
       </Shown>
     </Card>
@@ -122,6 +176,7 @@ export function IndexPage() {
       <h1>Index</h1>
       <IndexChart usual="all" />
       <IndexToken />
+      <Changes />
       <Members />
       <Compositions />
     </>

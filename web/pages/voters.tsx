@@ -1,9 +1,11 @@
 import { useAnswer } from '../answers.ts'
 import { toShort } from '../format.ts'
-import { toQuestion } from '../interface.ts'
+import { type Answer, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
+import { toConcentration } from '../parts/drawing.ts'
 import { RecordTable } from '../parts/record-table.tsx'
-import { Shown } from '../parts/shown.tsx'
+import { SeriesChart } from '../parts/series-chart.tsx'
+import { isNone, Shown } from '../parts/shown.tsx'
 import { useTitle } from '../parts/title.ts'
 import { TimeValue, Value } from '../parts/value.tsx'
 
@@ -42,6 +44,58 @@ export function Voters({ id, most = MOST_VOTERS }: { id: string; most?: number }
         )}
       </Shown>
     </Card>
+  )
+}
+
+/** The API's limit of delegates. */
+const MOST_RANKS = 1000
+
+const toDelegateCurve = (delegates: Answer<'/data/daos/governance/delegates'>) =>
+  toConcentration(
+    delegates.map(({ share }) => share),
+    { name: 'share of the delegated power', as: 'share' },
+  )
+
+const toVoterCurve = (voters: Answer<'/data/daos/governance/voters'>) =>
+  toConcentration(
+    voters.map(({ lastVotingPower }) => lastVotingPower),
+    { name: 'voting power', as: 'amount' },
+  )
+
+/**
+ * How much voting power the largest delegates have together; in a DAO without collected delegations, the largest voters by
+ * the power of their latest votes.
+ */
+export function VotingPower({ id }: { id: string }) {
+  const ofDelegates = toQuestion('/data/daos/governance/delegates', { id, limit: MOST_RANKS, fields: ['share'] })
+  const delegates = useAnswer(ofDelegates)
+  const query = { id, sort: '-lastVotingPower', limit: MOST_RANKS, fields: ['lastVotingPower' as const] }
+  const ofVoters = toQuestion('/data/daos/governance/voters', query)
+  const voters = useAnswer(isNone(delegates) ? ofVoters : undefined)
+  const title = 'Voting power of the largest'
+  if (!isNone(delegates))
+    return (
+      <SeriesChart
+        title={title}
+        name="Share of the delegated power that the largest delegates have together"
+        question={ofDelegates}
+        series={delegates}
+        toDrawing={toDelegateCurve}
+        isLow
+      />
+    )
+  if (isNone(voters)) return null
+  return (
+    <SeriesChart
+      title={title}
+      name="Power of the latest votes that the largest voters have together"
+      question={ofVoters}
+      series={voters}
+      toDrawing={toVoterCurve}
+      isLow
+    >
+      <p class="note">The power of the latest vote of each voter. Delegations of this DAO are not collected.</p>
+    </SeriesChart>
   )
 }
 

@@ -9,9 +9,11 @@ import {
   eventsIn,
   hasLines,
   markOf,
+  toPlace,
   toPointTexts,
   toStep,
 } from './drawing.ts'
+import { NotLoaded } from './late.tsx'
 import { PictureButtons } from './picture-buttons.tsx'
 import type { draw, Plot } from './plot.ts'
 import { RecordTable } from './record-table.tsx'
@@ -23,16 +25,19 @@ const MOST_ROWS = 500
 /** Maximum rows of a chart's list of events. */
 const MOST_EVENTS = 50
 
-function AsTable({ name, drawing: { times, lines, as } }: { name: string; drawing: Drawing }) {
-  const newest = times.map((_, at) => at).reverse()
+function AsTable({ name, drawing }: { name: string; drawing: Drawing }) {
+  const { times, lines, as, axis } = drawing
+  const isRanked = axis === 'rank'
+  const places = times.map((_, at) => at)
+  const records = (isRanked ? places : places.reverse()).slice(0, MOST_ROWS)
   return (
     <>
       <RecordTable
-        caption={`${name}, newest first`}
-        records={newest.slice(0, MOST_ROWS)}
+        caption={isRanked ? name : `${name}, newest first`}
+        records={records}
         keyOf={(at) => at}
         columns={[
-          { title: 'Time', cell: (at) => toUtc(new Date((times[at] ?? 0) * 1000)) },
+          { title: isRanked ? 'Rank' : 'Time', cell: (at) => toPlace(drawing, times[at]) },
           ...lines.map((line) => {
             const step = toStep(line)
             return {
@@ -43,13 +48,17 @@ function AsTable({ name, drawing: { times, lines, as } }: { name: string; drawin
           }),
         ]}
       />
-      {times.length > MOST_ROWS && <p class="note">The newest {MOST_ROWS} points. “Open as” has all of them.</p>}
+      {times.length > MOST_ROWS && (
+        <p class="note">
+          The {isRanked ? 'first' : 'newest'} {MOST_ROWS} points. “Open as” has all of them.
+        </p>
+      )}
     </>
   )
 }
 
 /** The cursor position after a key; undefined if the key has no function. */
-function toNext(key: string, at: number, last: number): number | undefined {
+export function toNext(key: string, at: number, last: number): number | undefined {
   const steps: Record<string, number> = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }
   const next = steps[key]
   return next === undefined ? undefined : Math.min(last, Math.max(0, next))
@@ -158,16 +167,7 @@ export function Chart(props: {
     plot.current?.point(next)
   }
   if (last < 0) return <p class="state empty">No data in this range.</p>
-  if (failure !== undefined)
-    return (
-      <div class="state failed" role="alert">
-        <p>The chart could not be loaded: {failure}</p>
-        {/* After an upgrade only a new document has the library's current URL. */}
-        <button type="button" onClick={() => location.reload()}>
-          Load the page again
-        </button>
-      </div>
-    )
+  if (failure !== undefined) return <NotLoaded what="chart" why={failure} />
   return (
     <>
       <div class="chart-box" hidden={isTable}>

@@ -1,4 +1,4 @@
-import { type Kind, toDistinct, toUtc } from '../format.ts'
+import { type Kind, toCounted, toDistinct, toText, toUtc } from '../format.ts'
 
 /** A named line: a value at each time, null where nothing was observed. */
 export interface Line {
@@ -28,7 +28,9 @@ export interface ChartEvent {
  */
 export interface Drawing {
   readonly kind: 'line' | 'stack' | 'bars' | 'candles'
-  /** Unix seconds. */
+  /** Whether the horizontal axis has times or ranks: the value at rank 10 is that of the ten largest together. */
+  readonly axis?: 'time' | 'rank'
+  /** Unix seconds, or ranks from 1. */
   readonly times: readonly number[]
   readonly lines: readonly Line[]
   readonly as: Kind
@@ -71,6 +73,7 @@ export function describeDrawing(drawing: Drawing, absent = ''): string {
   const counts = countMissing(drawing)
   const gaps = counts.filter(({ missing }) => missing > 0)
   const isOne = counts.length === 1
+  if (drawing.axis === 'rank') return `The ${toCounted(points, 'largest one')}.`
   if (gaps.length === 0 && points === 1) return absent || '1 point of data so far.'
   if (gaps.length === 0) return absent || `${points} points, no gaps.`
   const said = gaps.map(({ name, missing }) => (isOne ? String(missing) : `${missing} of ${name}`)).join(', ')
@@ -78,7 +81,28 @@ export function describeDrawing(drawing: Drawing, absent = ''): string {
   return absent === '' ? range : `${absent} ${range}`
 }
 
-const toTimeText = (seconds: number | undefined) => (seconds === undefined ? '' : toUtc(new Date(seconds * 1000)))
+/** A place on the horizontal axis. */
+export function toPlace({ axis }: Drawing, place: number | undefined): string {
+  if (place === undefined) return ''
+  return axis === 'rank' ? `Largest ${toText(place, 'count')}` : toUtc(new Date(place * 1000))
+}
+
+/** Adds up values, largest first: how much the largest ones have together. An unknown value is left out. */
+export function toConcentration(
+  values: readonly (number | null)[],
+  { name, as }: { readonly name: string; readonly as: Kind },
+): Drawing {
+  let sum = 0
+  const sums = values
+    .filter((value) => value !== null)
+    .sort((a, b) => b - a)
+    .map((value) => {
+      sum += value
+      // Further digits would be artefacts of the addition.
+      return Number(sum.toPrecision(12))
+    })
+  return { kind: 'line', axis: 'rank', as, times: sums.map((_, at) => at + 1), lines: [{ name, values: sums }] }
+}
 
 /** The smallest and the largest value of a line; undefined if no value is known. */
 function toExtent({ values }: Line): readonly [low: number, high: number] | undefined {
@@ -132,7 +156,7 @@ const eventsAt = (drawing: Drawing, at: number): readonly ChartEvent[] => {
 export function toPointTexts(drawing: Drawing, at: number) {
   const { times, lines, as } = drawing
   return {
-    time: toTimeText(times[at]),
+    time: toPlace(drawing, times[at]),
     values: lines.map((line) => {
       const value = line.values[at] ?? null
       return { name: line.name, text: value === null ? 'not known' : toDistinct(value, as, toStep(line)) }
@@ -162,7 +186,10 @@ export function describe(name: string, drawing: Drawing): string {
     const [a, b, c, d] = [first, last, ...extent].map((value) => toDistinct(value, as, step))
     return `${line.name}: first ${a}, last ${b}, lowest ${c}, highest ${d}`
   })
-  const range = `${times.length} points from ${toTimeText(times[0])} to ${toTimeText(times.at(-1))}`
+  const range =
+    drawing.axis === 'rank'
+      ? `Ranks 1 to ${times.length}`
+      : `${times.length} points from ${toPlace(drawing, times[0])} to ${toPlace(drawing, times.at(-1))}`
   const counts = countMissing(drawing).map(({ name, missing }, _at, all) =>
     all.length === 1 ? `${missing} without a value` : `${missing} without a value of ${name}`,
   )

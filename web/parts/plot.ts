@@ -1,8 +1,8 @@
 import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
-import { toMark, toUtc } from '../format.ts'
+import { toMark } from '../format.ts'
 import { drawCandles } from './candles.ts'
-import { type ChartEvent, type Drawing, eventsIn, hasLines, toPointTexts } from './drawing.ts'
+import { type ChartEvent, type Drawing, eventsIn, hasLines, toPlace, toPointTexts } from './drawing.ts'
 import { type Origin, toPicture } from './picture.ts'
 
 const DAY = 86_400
@@ -212,7 +212,7 @@ function createTip(plot: UPlot, colors: Colors) {
 /** The time range in view, and the key of the lines. */
 function toWords(plot: UPlot, drawing: Drawing, colors: Colors) {
   const { min, max } = plot.scales.x ?? {}
-  const [from, to] = [min, max].map((seconds) => toUtc(new Date((seconds ?? 0) * 1000)))
+  const [from, to] = [min, max].map((place) => toPlace(drawing, place ?? 0))
   const key = drawing.lines.map(({ name }, at) => ({
     name,
     color: colors.lines[at % colors.lines.length] ?? colors.text,
@@ -232,6 +232,7 @@ export function draw(
   const colors = colorsOf(element)
   let shown = drawing
   let alone = toAllAlone(drawing)
+  const isRanked = drawing.axis === 'rank'
   const axis = { stroke: colors.axis, font: `11px ${colors.font}`, ticks: { show: false } }
   const grid = { stroke: colors.grid, width: 1 }
   let showTip: ((drawing: Drawing) => void) | undefined
@@ -245,8 +246,9 @@ export function draw(
       cursor: { y: false, points: { size: 7 } },
       tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
       scales: {
+        x: { time: !isRanked },
         y:
-          drawing.kind === 'bars' || drawing.kind === 'stack'
+          drawing.kind === 'bars' || drawing.kind === 'stack' || isRanked
             ? { range: { min: { soft: 0, mode: 1 }, max: { pad: 0.1 } } }
             : {},
       },
@@ -257,7 +259,8 @@ export function draw(
           ...axis,
           size: 28,
           grid: { show: false },
-          values: (_plot, splits, _axis, _space, step) => splits.map((at) => toTick(at, step)),
+          values: (_plot, splits, _axis, _space, step) =>
+            splits.map((at) => (isRanked ? toMark(at, 'count', step) : toTick(at, step))),
         },
         {
           ...axis,

@@ -1,7 +1,6 @@
 import { toIdSql } from '../../api/answers/keyset.ts'
 import { COUNTED, COUNTS, SOURCES, toScope, toSource } from '../../api/governance/counted.ts'
-import { VALUES } from '../../api/prices/points.ts'
-import { toTier } from '../../api/prices/stored-points.ts'
+import { toTier, VALUES } from '../../api/prices/points.ts'
 import type { Route } from '../../api/route/define-route.ts'
 import { marketCapRoute } from '../../api/routes/aggregated/market-cap.ts'
 import { treasuryValueRoute } from '../../api/routes/aggregated/treasury-value.ts'

@@ -38,7 +38,8 @@ export const historicDexOhlcvRoute = defineCandles({
   candle,
   time: 'traded_at',
   // Without trades of any value in 30 days the time does not advance, as for /data/tokens/dex-data.
-  readUpTo: 'SELECT toUnixTimestamp64Milli(max(as_of)) AS newest FROM dex_data FINAL WHERE token = {token: UInt64}',
+  readUpTo: (isToken) =>
+    `SELECT toUnixTimestamp64Milli(max(as_of)) AS newest FROM dex_data FINAL WHERE token ${isToken}`,
   // Sums of decimals do not depend on the order of the rows, which changes with every merge.
   values: `${priceOf('argMinIf')}, max(price), min(price), ${priceOf('argMaxIf')},
     toFloat64(sum(toDecimal128(amount_usd, 12))), toFloat64(sum(toDecimal256(amount, 18))), count(),

@@ -1,11 +1,14 @@
 import { z } from 'zod'
 import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
-import { END_OF_TIME } from '../../../shared/intervals.ts'
-import { defineKeyset, type Place, toIdSql } from '../../answers/keyset.ts'
+import { END_OF_TIME, type TimeRange } from '../../../shared/intervals.ts'
+import type { Token } from '../../../shared/registry/entities.ts'
+import type { Representation } from '../../answers/formats.ts'
+import { defineKeyset, type Keyset, type Place, type SortPart, toIdSql } from '../../answers/keyset.ts'
 import { page, time } from '../../parameters/kinds.ts'
-import { answerRecords, toObject } from '../../records/answer.ts'
+import { answerRecords } from '../../records/answer.ts'
+import { findOwnersOfPage, IS_ANY, inTables, type Owned, toOwned } from '../../records/owned.ts'
 import { idValue, numberOrNull, timeValue } from '../../records/table.ts'
-import { defineRoute } from '../../route/define-route.ts'
+import { type AppContext, defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { checkRange, order } from '../../series/series.ts'
 
@@ -25,12 +28,15 @@ const dexTrade = z
 
 const ID = toIdSql("'trade'", 'chain', 'transaction_hash', 'log_index')
 
-const TRADE = toObject(dexTrade, `traded_at, transaction_hash, ${ID}, amount, {id: String}, amount_usd, side, price`)
+const toKeysets = (...parts: readonly SortPart[]) => ({
+  keyset: defineKeyset(...parts),
+  keysetOfSeveral: defineKeyset(['token', 'UInt64'], ...parts),
+})
 
 /** The orders of trades: the keyset of a page, the order of rows, and the time at which a page ended. */
 const ORDERS = {
   desc: {
-    keyset: defineKeyset(
+    ...toKeysets(
       ['-toUnixTimestamp64Milli(traded_at)', 'Int64'],
       ['-toInt64(block_number)', 'Int64'],
       ['-toInt64(log_index)', 'Int64'],
@@ -43,7 +49,7 @@ const ORDERS = {
     toTime: (place: Place) => -Number(place[0]),
   },
   asc: {
-    keyset: defineKeyset(
+    ...toKeysets(
       ['toUnixTimestamp64Milli(traded_at)', 'Int64'],
       ['toInt64(block_number)', 'Int64'],
       ['toInt64(log_index)', 'Int64'],
@@ -58,10 +64,13 @@ const ORDERS = {
 } as const
 type Order = (typeof ORDERS)[keyof typeof ORDERS]
 
+const IS_ONE = '= {token: UInt64}'
+
 const toCondition = (
-  { keyset }: Order,
+  keyset: Keyset,
   after: string,
-) => `token = {token: UInt64} AND traded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
+  isToken: string,
+) => `token ${isToken} AND traded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
   AND traded_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')${keyset.isAfter(after)}`
 
 /** Rows read per requested trade: a trade that was stored several times has several rows until they are merged. */
@@ -70,25 +79,42 @@ const COPIES = 4
 // FINAL, which removes replaced rows, reads all rows of a range. The first part therefore finds how far back the
 // requested number of trades reaches: it reads along the sorting key, without FINAL, and stops after a few rows. FINAL
 // then reads only from there on. If copies leave fewer trades than requested, FINAL reads the whole range. The answer
-// is as old as the last collection if the range is open, else as its newest trade.
-const toSql = (order: Order, after: string) => `
+// is as old as the last collection if the range is open, else as its newest trade. With several tokens, all trades of
+// the range are in the page except those of the last token, so only its trades are read in two parts.
+const toSql = (order: Order, after: string, { isOne, id, toRecord }: Owned) => {
+  const keyset = isOne ? order.keyset : order.keysetOfSeveral
+  const [prefix, isToken] = isOne ? ['', IS_ONE] : ['token, ', IS_ANY]
+  return `
 WITH (
   SELECT tuple(count() < {rows: UInt32} OR uniqExact(traded_at, transaction_hash, log_index) >= {limit: UInt32},
     ${order.farthest})
   FROM
   (
-    SELECT traded_at, transaction_hash, log_index FROM dex_trades WHERE ${toCondition(order, after)}
+    SELECT traded_at, transaction_hash, log_index FROM dex_trades WHERE ${toCondition(keyset, after, IS_ONE)}
     ORDER BY ${order.rows.split(',')[0]} LIMIT {rows: UInt32}
   )
 ) AS nearest,
 if(nearest.1, nearest.2, ${order.everything}) AS farthest,
-(SELECT max(as_of) FROM dex_data FINAL WHERE token = {token: UInt64}) AS read_up_to
-SELECT if({open: Bool}, greatest(ifNull(read_up_to, traded_at), traded_at), traded_at) AS as_of, ${order.keyset.place} AS page_key,
-  ${TRADE} AS record
+(SELECT max(as_of) FROM dex_data FINAL WHERE token IN {owners: Array(UInt64)}) AS read_up_to
+SELECT if({open: Bool}, greatest(ifNull(read_up_to, traded_at), traded_at), traded_at) AS as_of, ${keyset.place} AS page_key,
+  ${toRecord(`traded_at, transaction_hash, ${ID}, amount, ${id}, amount_usd, side, price`)} AS record
 FROM dex_trades FINAL
-WHERE ${toCondition(order, after)} AND ${order.isWithin}
-ORDER BY ${order.rows}
+WHERE ${toCondition(keyset, after, isToken)} AND ${isOne ? order.isWithin : `(token != {token: UInt64} OR ${order.isWithin})`}
+ORDER BY ${prefix}${order.rows}
 LIMIT {limit: UInt32}`
+}
+
+const ownerCount = z.object({ owner: z.number(), rows: z.int() })
+
+/** SQL for the number of trades by token, at most about the first `rows` stored rows of each. */
+const toCountSql = ({ keysetOfSeveral, rows }: Order, after: string) => `
+SELECT token AS owner, uniqExact(traded_at, transaction_hash, log_index) AS rows
+FROM
+(
+  SELECT token, traded_at, transaction_hash, log_index FROM dex_trades WHERE ${toCondition(keysetOfSeveral, after, IS_ANY)}
+  ORDER BY token, ${rows.split(',')[0]} LIMIT {rows: UInt32} BY token
+)
+GROUP BY token`
 
 export const historicDexTradesRoute = defineRoute({
   operation: 'getTokenDexTrades',
@@ -96,8 +122,10 @@ export const historicDexTradesRoute = defineRoute({
   tag: 'Tokens',
   summary: 'Trades of one token on decentralized exchanges',
   description:
-    'The most recent trades in the range, newest first, or with `order=asc` the oldest ones, oldest first. `type` is as seen by the trader; `amountUsd` and `price` are null if the price of the other token is unknown.',
+    'The most recent trades in the range, newest first, or with `order=asc` the oldest ones, oldest first. `type` is as seen by the trader; `amountUsd` and `price` are null if the price of the other token is unknown. ' +
+    inTables(tokenKind.noun),
   one: tokenKind,
+  severalInTables: true,
   query: {
     start: time('First moment, inclusive; default: the first trade.', '2024-01-01').optional(),
     end: time('Last moment, exclusive; default: now.', '2024-01-08T00:00:00Z').optional(),
@@ -112,25 +140,56 @@ export const historicDexTradesRoute = defineRoute({
     checkRange(query)
     const direction = query.order ?? 'desc'
     const way = ORDERS[direction]
-    // A later page begins at the last trade of the previous one.
-    const last = after === '' ? undefined : way.toTime(way.keyset.read(after))
     const isOpen = query.end === undefined || query.end > now()
     const requested = { from: query.start ?? 0, to: query.end ?? END_OF_TIME }
-    const range =
-      last === undefined
-        ? requested
-        : direction === 'desc'
-          ? { ...requested, to: last + 1 }
-          : { ...requested, from: last }
     // An answer that ends before the newest trade does not become stale.
-    const open = isOpen && direction === 'desc' && last === undefined
-    const params = { token: token.key, id: token.id, ...range, open, rows: COPIES * (query.limit + 1) }
-    const answer = await answerRecords(call, {
-      name: 'historic-dex-trades',
-      sql: toSql(way, after),
-      params,
-      page: query.limit,
-    })
+    const open = isOpen && direction === 'desc' && after === ''
+    const owned = toOwned(call, dexTrade, 'token')
+    const params = { ...owned.params, open, rows: COPIES * (query.limit + 1) }
+    const selected = owned.isOne
+      ? { token: token.key, ...toRest(way, requested, after) }
+      : { ...requested, ...(await selectTokens(call, way, { ...params, ...requested })) }
+    const answer = await answerRecords(
+      { ...call, representation: owned.representation },
+      {
+        name: 'historic-dex-trades',
+        sql: toSql(way, after, owned),
+        params: { ...params, ...selected },
+        page: query.limit,
+      },
+    )
     return open ? answer : { ...answer, staleAt: null }
   },
 })
+
+/** A later page begins at the last trade of the previous one. */
+function toRest(order: Order, range: TimeRange, after: string): TimeRange {
+  if (after === '') return range
+  const last = order.toTime(order.keyset.read(after))
+  return order === ORDERS.desc ? { ...range, to: last + 1 } : { ...range, from: last }
+}
+
+/** The tokens with the trades of a page, and the last of them. */
+async function selectTokens(
+  call: Pick<AppContext, 'db'> & {
+    readonly entities: readonly Token[]
+    readonly query: { readonly limit: number }
+    readonly representation: Representation
+  },
+  order: Order,
+  params: Readonly<Record<string, unknown>>,
+): Promise<{ readonly entities: readonly number[]; readonly token: number }> {
+  const { after } = call.representation
+  const [first] = after === '' ? [0] : order.keysetOfSeveral.read(after)
+  const keys = call.entities.map(({ key }) => key).filter((key) => key >= Number(first))
+  const { owners } = await findOwnersOfPage(keys, { limit: call.query.limit, size: 1 }, (entities) =>
+    call.db.rows({
+      name: 'historic-dex-trades-owners',
+      sql: toCountSql(order, after),
+      params: { ...params, entities, ...(after === '' ? {} : { after }) },
+      settings: { max_threads: 1 },
+      schema: ownerCount,
+    }),
+  )
+  return { entities: owners, token: owners.at(-1) ?? 0 }
+}

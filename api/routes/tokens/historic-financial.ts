@@ -7,13 +7,14 @@ import { COARSE_HEADERS, SERIES_HEADERS } from '../../http/headers.ts'
 import { optionalPage, time } from '../../parameters/kinds.ts'
 import { answerPriceSeries, answerPricesInForm } from '../../prices/json.ts'
 import { pricePoint, priceRow } from '../../prices/points.ts'
-import { answerPriceTable, toPricePlace } from '../../prices/table.ts'
+import { answerPriceTable } from '../../prices/table.ts'
 import { idValue } from '../../records/table.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { toPoints } from '../../series/candles.ts'
 import { checkChosen, checkRange, chosenParameters, isPlain, startAfter, toSeriesRange } from '../../series/series.ts'
 import { fromCache } from '../../series/series-answer.ts'
+import { readTablePlace } from '../../series/table.ts'
 
 const MAX_POINTS = 1_000_000
 
@@ -59,10 +60,9 @@ async function answerPrices(
   checkChosen(query, INTERVALS)
   const { interval, limit } = query
   if (interval === undefined || !isPlain(query, 'asc', interval)) return answerPricesInForm(call, query)
+  if (representation.format !== 'json') return answerPriceTable(call, { ...query, interval })
   const range = toSeriesRange({ ...query, interval }, now())
-  const keys = call.entities.map(({ key }) => key)
-  const after = representation.after === '' ? undefined : toPricePlace(representation.after, keys, range)
-  if (representation.format !== 'json') return answerPriceTable(call, { interval, limit }, range, after)
+  const after = representation.after === '' ? undefined : readTablePlace(representation.after, [token.key], range)
   const start = after === undefined ? query.start : startAfter(after.at, interval)
   const rest = toSeriesRange({ ...query, interval, start }, now())
   return answerPriceSeries(call, { token, interval, range: rest, limit })

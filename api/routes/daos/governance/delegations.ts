@@ -3,7 +3,6 @@ import { delegations } from '../../../../shared/datasets/delegations.ts'
 import { toIdSql } from '../../../answers/keyset.ts'
 import { answerTokenEvents } from '../../../governance/delegates.ts'
 import { page } from '../../../parameters/kinds.ts'
-import { toObject } from '../../../records/answer.ts'
 import { idValue, timeValue } from '../../../records/table.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { delegatingDaoKind } from '../../../route/entities.ts'
@@ -19,10 +18,7 @@ const delegation = z
   })
   .meta({ id: 'GovernanceDelegation', description: 'A change of the delegate of an account.' })
 
-const RECORD = toObject(
-  delegation,
-  `${toIdSql("'delegation'", 'dao', 'space', 'block_number', 'log_index')}, toDateTime64(at, 3, 'UTC'), delegator, nullIf(from_delegate, ''), nullIf(to_delegate, ''), tx`,
-)
+const VALUES = `${toIdSql("'delegation'", 'dao', 'space', 'block_number', 'log_index')}, toDateTime64(at, 3, 'UTC'), delegator, nullIf(from_delegate, ''), nullIf(to_delegate, ''), tx`
 
 export const governanceDelegationsRoute = defineRoute({
   operation: 'listDaoDelegations',
@@ -40,7 +36,8 @@ export const governanceDelegationsRoute = defineRoute({
     answerTokenEvents(call, {
       name: 'governance-delegations',
       table: 'delegation_events',
-      record: RECORD,
+      record: delegation,
+      values: VALUES,
       order: 'at DESC, block_number DESC, log_index DESC',
     }),
 })

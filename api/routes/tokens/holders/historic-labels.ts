@@ -3,24 +3,24 @@ import { numberOrNull, timeValue } from '../../../records/table.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 import { DAILY_HOLDERS } from '../../../series/daily-holders.ts'
 
-/** The treasuries of the token's DAO; empty if the registry has no address. */
-const TREASURIES = `(
-  SELECT groupArrayArray(treasury_addresses) FROM daos FINAL
-  WHERE key = (SELECT any(dao_key) FROM tokens FINAL WHERE key = {entity: UInt64})
-)`
-
 /** Burn addresses without a known private key: tokens sent there are lost. */
 const BURNED = `['0x0000000000000000000000000000000000000000', '0x000000000000000000000000000000000000dead']`
 
-const OWN_CONTRACT = '(SELECT groupArray(contract_address) FROM tokens FINAL WHERE key = {entity: UInt64})'
+/** The first snapshot of each day, with the token's contract and the treasuries of its DAO in the registry. */
+const withLabels = (isOwner: string) => `(
+  SELECT h.token AS token, h.day AS day, h.observed_at AS observed_at, h.shares AS shares, h.addresses AS addresses,
+    [t.contract_address] AS contracts, d.treasury_addresses AS treasuries
+  FROM ${DAILY_HOLDERS.rows(isOwner)} AS h
+  LEFT JOIN (SELECT key, dao_key, contract_address FROM tokens FINAL WHERE key ${isOwner}) AS t ON t.key = h.token
+  LEFT JOIN (SELECT key, treasury_addresses FROM daos FINAL) AS d ON d.key = t.dao_key
+)`
 
 const toShare = (owners: string) =>
   `round(arraySum(arrayMap((share, address) -> if(has(${owners}, address), share, 0), shares, addresses)), 10)`
 
 export const holderLabelsHistoricRoute = defineDailySeries({
   ...DAILY_HOLDERS,
-  // The SQL of its values selects the addresses of one token.
-  isOfOneOnly: true,
+  rows: withLabels,
   operation: 'getTokenHolderLabelsHistory',
   path: '/data/tokens/holders/historic-labels',
   summary: 'Supply held by treasuries, token contract and burn addresses over time',
@@ -44,5 +44,5 @@ export const holderLabelsHistoricRoute = defineDailySeries({
         ),
     })
     .meta({ id: 'HolderLabelsPoint', description: 'How much of a token known addresses held on one day.' }),
-  values: `if(empty(${TREASURIES}), NULL, ${toShare(TREASURIES)}), ${toShare(OWN_CONTRACT)}, ${toShare(BURNED)}`,
+  values: `if(empty(treasuries), NULL, ${toShare('treasuries')}), ${toShare('contracts')}, ${toShare(BURNED)}`,
 })

@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { delegations } from '../../../../../shared/datasets/delegations.ts'
 import { answerTokenEvents, toWholeTokens } from '../../../../governance/delegates.ts'
-import { account, page } from '../../../../parameters/kinds.ts'
-import { toObject } from '../../../../records/answer.ts'
+import { account, manyAccounts, page } from '../../../../parameters/kinds.ts'
 import { timeValue } from '../../../../records/table.ts'
 import { defineRoute } from '../../../../route/define-route.ts'
 import { delegatingDaoKind } from '../../../../route/entities.ts'
@@ -23,10 +22,10 @@ const change = z
 
 const SIGNED = `if(power >= previous, 1, -1) * ${toWholeTokens('if(power >= previous, power - previous, previous - power)', 'decimals')}`
 
-const RECORD = toObject(
-  change,
-  `toDateTime64(at, 3, 'UTC'), ${toWholeTokens('power', 'decimals')}, ${SIGNED}, toString(cause), tx`,
-)
+const VALUES = `toDateTime64(at, 3, 'UTC'), ${toWholeTokens('power', 'decimals')}, ${SIGNED}, toString(cause), tx`
+
+/** The column of a table with several DAOs or delegates. */
+const delegate = { delegate: z.string().describe('The delegate, in lower case.') }
 
 export const delegateHistoryRoute = defineRoute({
   operation: 'getDelegateHistory',
@@ -34,18 +33,25 @@ export const delegateHistoryRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Voting power of one delegate over time',
   description:
-    "Every change of a delegate's power in one DAO with its cause, newest first. The list is empty for an address that never had power. If the token has no delegations, or is not completely read yet, the code is `no_data`.",
+    "Every change of a delegate's power in one DAO with its cause, newest first. The list is empty for an address that never had power. If the token has no delegations, or is not completely read yet, the code is `no_data`. With another format than JSON the route takes several DAOs and several addresses: DAO after DAO in the order of their ids, in each address after address, with the columns `id`, `name` and `delegate` first; `limit` counts the rows of all together.",
   one: delegatingDaoKind,
+  severalInTables: { address: manyAccounts('delegates') },
   query: { address: account('The delegate.'), ...page('changes', { default: 100, max: 1000 }) },
   record: change,
   datasets: [delegations],
   mayHaveNoData: true,
-  handle: (call) =>
-    answerTokenEvents(call, {
+  handle: (call) => {
+    // A list in tables; one address has many spellings.
+    const addresses = [...new Set([call.query.address].flat())]
+    const isOne = addresses.length === 1 && call.entities.length === 1
+    return answerTokenEvents(call, {
       name: 'delegate-history',
       table: 'delegate_powers',
-      record: RECORD,
-      isWanted: 'delegate = {address: String}',
-      params: { address: call.query.address },
-    }),
+      record: change,
+      values: VALUES,
+      isWanted: isOne ? 'delegate = {address: String}' : 'delegate IN {addresses: Array(String)}',
+      params: { address: addresses[0], addresses },
+      ofSeveral: isOne ? undefined : delegate,
+    })
+  },
 })

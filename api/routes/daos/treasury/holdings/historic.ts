@@ -4,8 +4,9 @@ import { END_OF_TIME } from '../../../../../shared/intervals.ts'
 import type { Registry } from '../../../../../shared/registry/registry.ts'
 import { defineKeyset, type SortPart } from '../../../../answers/keyset.ts'
 import { oneOf, page, time } from '../../../../parameters/kinds.ts'
-import { answerRecords, toObject } from '../../../../records/answer.ts'
-import { idValue, timeValue } from '../../../../records/table.ts'
+import { answerRecords } from '../../../../records/answer.ts'
+import { inTables, toOwned } from '../../../../records/owned.ts'
+import { timeValue } from '../../../../records/table.ts'
 import { defineRoute } from '../../../../route/define-route.ts'
 import { daoKind } from '../../../../route/entities.ts'
 import { checkRange, order } from '../../../../series/series.ts'
@@ -65,7 +66,7 @@ LEFT JOIN (SELECT id, chain_id, contract_address FROM tokens FINAL) AS t
   ON t.chain_id = h.chain_id AND t.contract_address = ifNull(h.contract, '')`
 
 /** The position of the owner among the requested ones, from 1. */
-const POSITION = 'toUInt32(indexOf({entities: Array(UInt64)}, dao))'
+const POSITION = 'toUInt32(indexOf({owners: Array(UInt64)}, dao))'
 /** Within a day: the largest value first, assets without a price last. */
 const IN_DAY: readonly SortPart[] = [
   ['-ifNull(value_usd, -1)', 'Float64'],
@@ -95,7 +96,7 @@ function toSql({ keyset, days }: (typeof ORDERS)['asc' | 'desc'], after: string,
   const place = `tuple(${POSITION}, ${sign}toUnixTimestamp64Milli(observed_at))`
   const rows = `SELECT dao, observed_at, holdings, tokens
 FROM dao_treasuries FINAL
-WHERE dao IN {entities: Array(UInt64)}
+WHERE dao IN {owners: Array(UInt64)}
   AND observed_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND observed_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
   AND ({kind: String} = '' OR arrayExists(one -> one.kind = {kind: String}, holdings))
   ${after === '' ? '' : `AND ${place} >= tuple({position: UInt32}, {day: Int64})`}
@@ -109,14 +110,6 @@ LIMIT {limit: UInt32}`
 }
 
 const VALUES = 'observed_at, symbol, token, contract, chain, kind, quantity, value_usd / quantity, value_usd'
-const ofOwner = (list: string) => `arrayElement({${list}: Array(String)}, ${POSITION})`
-
-/** The records of a table with several owners. */
-const ownedRecord = z.strictObject({
-  id: idValue.describe('Id of the DAO.'),
-  name: z.string().describe('Name of the DAO.'),
-  ...record.shape,
-})
 
 export const holdingsHistoricRoute = defineRoute({
   operation: 'getDaoHoldingsHistory',
@@ -124,7 +117,8 @@ export const holdingsHistoricRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Assets of the treasury of a DAO over time',
   description:
-    'For each day the assets of the treasury by chain, newest day first, or with `order=asc` oldest first; within a day largest value first, assets without a price last. All addresses are added up; `/data/daos/treasury/holdings` separates them. The values of a day add up to `valueUsd` of `/data/daos/treasury/historic`. Days without a reading are absent. Values from different sources are not comparable. `limit` is in assets. With another format than JSON the route takes several DAOs, each by its id or name: DAO after DAO in the order of their ids, with the columns `id` and `name` first; `limit` counts the rows of all together.',
+    'For each day the assets of the treasury by chain, newest day first, or with `order=asc` oldest first; within a day largest value first, assets without a price last. All addresses are added up; `/data/daos/treasury/holdings` separates them. The values of a day add up to `valueUsd` of `/data/daos/treasury/historic`. Days without a reading are absent. Values from different sources are not comparable. `limit` is in assets. ' +
+    inTables(daoKind.noun),
   one: daoKind,
   severalInTables: true,
   query: {
@@ -137,26 +131,20 @@ export const holdingsHistoricRoute = defineRoute({
   record,
   datasets: [daoTreasury],
   handle: async (call) => {
-    const { query, entities, now, registry, representation } = call
+    const { query, now, registry, representation } = call
     const { after } = representation
     checkRange(query)
     const way = ORDERS[query.order ?? 'desc']
     const [position = 1, day = 0] = after === '' ? [] : way.keyset.read(after)
+    const owned = toOwned(call, record, 'dao')
     const params = {
-      ...{ entities: entities.map(({ key }) => key), ids: entities.map(({ id }) => id) },
-      ...{ names: entities.map(({ name }) => name), from: query.start ?? 0, to: query.end ?? END_OF_TIME },
+      ...owned.params,
+      ...{ from: query.start ?? 0, to: query.end ?? END_OF_TIME },
       ...{ kind: query.kind ?? '', position, day, ...toChainParams(registry) },
     }
-    const isOwned = entities.length > 1
-    const toRecord = isOwned
-      ? toObject(ownedRecord, `${ofOwner('ids')}, ${ofOwner('names')}, ${VALUES}`)
-      : toObject(record, VALUES)
-    const shown = isOwned
-      ? { ...representation, record: ownedRecord, fields: ['id', 'name', ...representation.fields] }
-      : representation
     const answer = await answerRecords(
-      { ...call, representation: shown },
-      { name: 'holdings-history', sql: toSql(way, after, toRecord), params, page: query.limit },
+      { ...call, representation: owned.representation },
+      { name: 'holdings-history', sql: toSql(way, after, owned.toRecord(VALUES)), params, page: query.limit },
     )
     const isOpen = (query.end === undefined || query.end > now()) && query.order !== 'asc' && after === ''
     return isOpen ? answer : { ...answer, staleAt: null }
