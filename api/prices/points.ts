@@ -7,9 +7,9 @@ import { type Rows, readAnswer } from '../answers/rows.ts'
 import { withSignal } from '../cache/single-flight.ts'
 import { toObject } from '../records/answer.ts'
 import { idValue, numberOrNull, timeValue } from '../records/table.ts'
-import type { PointsRange, StoredPoints } from '../route/stored-points.ts'
+import type { PointsRange, StoredPoints, StoredRows } from '../route/stored-points.ts'
 import { toChunkMs, writeRows } from '../series/chunks.ts'
-import { type ColumnTypes, readNative, type StoredRows, selectRange, selectToken } from './stored-rows.ts'
+import { type ColumnTypes, readNative, selectRange, selectToken } from './stored-rows.ts'
 
 /** The values of a point. */
 const quote = z

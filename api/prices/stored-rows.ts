@@ -1,26 +1,11 @@
 import { DAY_MS, INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
 import { deflateQuickly, inflate } from '../answers/deflated.ts'
 import { type Rows, toRows } from '../answers/rows.ts'
+import type { Column, StoredRows } from '../route/stored-points.ts'
 import type { PackedRows } from '../series/chunks.ts'
 
 /** The types of the columns of rows by name, in their order. */
 export type ColumnTypes = Readonly<Record<string, string>>
-
-/** The values of one column of some rows. */
-interface Column {
-  /** A byte for each row: 1 if its value is null. Null if no value can be null. */
-  readonly nulls: Uint8Array | null
-  /** The values as ClickHouse stores them: integers and floats of `width` bytes, little-endian. */
-  readonly data: Uint8Array
-  readonly width: number
-}
-
-/** Rows of a table of prices by column, ordered by token and time. */
-export interface StoredRows {
-  readonly count: number
-  /** The columns by name, in their order. */
-  readonly columns: ReadonlyMap<string, Column>
-}
 
 const WIDTHS = new Map([
   ['UInt64', 8],

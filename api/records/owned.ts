@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import type { Entity } from '../../shared/registry/entities.ts'
 import type { Representation } from '../answers/formats.ts'
-import type { Named } from '../route/entities.ts'
 import { toObject } from './answer.ts'
 import { idValue } from './table.ts'
 
@@ -29,7 +29,7 @@ export const inTables = (noun: string) =>
  * owner, after `id` and `name`, which `record` does not have; a row has them under the same names.
  */
 export function toOwned(
-  call: { readonly entities: readonly Named[]; readonly representation: Representation },
+  call: { readonly entities: readonly Pick<Entity, 'id' | 'key' | 'name'>[]; readonly representation: Representation },
   record: z.ZodObject,
   column: string,
   more: z.ZodRawShape = {},
