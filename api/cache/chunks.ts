@@ -18,7 +18,7 @@ export interface ChunkKey extends TimeRange {
   readonly key: string
   /** One dataset, or several. */
   readonly dataset: string | readonly string[]
-  /** Whether the value is made from another cached value, without a statement. Such values are evicted first. */
+  /** Whether the value can be made from another value in the cache, without a statement. Such values are evicted first. */
   readonly isDerived?: boolean
 }
 
@@ -138,9 +138,10 @@ interface Reading {
 }
 
 /**
- * A cache with a byte budget and least-recently-used eviction, of derived values first; a budget of 0 disables it. A change event drops only the
- * values of an affected time range, so that older data is read once. Requests share running reads in the same way,
- * except for requests that arrive after such an event. When change events may have been missed, everything is dropped.
+ * A cache with a byte budget and least-recently-used eviction, of derived values first; a budget of 0 disables it. A
+ * change event drops only the values of an affected time range, so that older data is read once. Requests share running
+ * reads in the same way, except for requests that arrive after such an event. When change events may have been missed,
+ * everything is dropped.
  */
 export function createChunkCache(options: {
   maxBytes: number

@@ -93,7 +93,7 @@ function toSource(
         toStored: (interval) => ({
           until: toSeriesDueEnd(tokenPrices, interval, now()),
           mostChunks: SHORT_CHUNKS,
-          read: async (_, chunks, abandoned) => {
+          read: async (chunks, abandoned) => {
             const [from, to] = [chunks[0]?.from ?? 0, chunks.at(-1)?.to ?? 0]
             const rows = await storedPoints[interval]({ token: key, from, to }, abandoned)
             return chunks.map((chunk) => packRows(selectRange(rows, chunk)))

@@ -81,8 +81,8 @@ export interface PackedRows {
 }
 
 /**
- * The stored rows of a series, which are cached in a compact form. They take a third of the memory of points, and points
- * are made from them in a fifth of the time of a statement.
+ * The stored rows of a series, which are cached in a compact form. They take a third of the memory of points, and making
+ * points from them takes much less time than a statement.
  */
 export interface StoredSource {
   /** Rows that may still be added begin here, in Unix milliseconds: they are not cached in this form. */
@@ -90,7 +90,7 @@ export interface StoredSource {
   /** Maximum number of chunks of an answer that is made from rows; those of a longer one are read as points. */
   readonly mostChunks: number
   /** Reads the rows of adjacent chunks, oldest first. Ends with the signal. */
-  read(db: Database, chunks: readonly TimeRange[], abandoned: AbortSignal): Promise<PackedRows[]>
+  read(chunks: readonly TimeRange[], abandoned: AbortSignal): Promise<PackedRows[]>
   /** The points of a chunk in a range, oldest first. */
   toPoints(packed: PackedRows, range: TimeRange): Rows
 }
@@ -150,11 +150,11 @@ function toChunks({ from, to }: TimeRange, { form, chunkBuckets }: Series): Seri
 }
 
 /** The cache key of a chunk. The observations of its last bucket may be later than the chunk's end. */
-function toPlace({ key, dataset, form }: Series, chunk: SeriesChunk): ChunkKey & SeriesChunk {
+function toPlace({ key, dataset, form, stored }: Series, chunk: SeriesChunk): ChunkKey & SeriesChunk {
   const { interval, order, hasLines } = form
   const until = chunk.to + INTERVAL_SECONDS[interval] * 1000
   const place = `${key} ${interval}${order === 'asc' ? '' : ' desc'}${hasLines ? ' lines' : ''} ${chunk.number}`
-  return { key: place, dataset, number: chunk.number, from: chunk.from, to: until }
+  return { key: place, dataset, isDerived: stored !== undefined, number: chunk.number, from: chunk.from, to: until }
 }
 
 /**
@@ -216,8 +216,8 @@ async function readFromRows(
   const mark = chunks.mark()
   const places = requested.map((chunk) => toBlockPlace(series, chunk))
   const blocks = [...new Map(places.map((place) => [place.key, place])).values()]
-  const read = (missing: readonly BlockPlace[], db: Database, abandoned: AbortSignal) =>
-    Promise.all(missing.map(async (place) => toBlock(await stored.read(db, place.chunks, abandoned))))
+  const read = (missing: readonly BlockPlace[], _: Database, abandoned: AbortSignal) =>
+    Promise.all(missing.map(async (place) => toBlock(await stored.read(place.chunks, abandoned))))
   const found = await chunks.read(blocks, read, signal)
   const blockOf = new Map(found.map((block, index) => [blocks[index]?.key, block]))
   const points: PointsChunk[] = []
@@ -231,7 +231,7 @@ async function readFromRows(
     const slice = toSlice(stored.toPoints(rows, concerned), concerned)
     if (isAgain) {
       const packed = await packPoints(slice, series.form)
-      chunks.store({ ...toPlace(series, chunk), isDerived: true }, mark, packed)
+      chunks.store(toPlace(series, chunk), mark, packed)
       points.push(packed)
     } else points.push(toPlainChunk(slice, series.form))
   }

@@ -99,6 +99,26 @@ describe('createChunkCache', () => {
     expect(none.get('a')).toBeUndefined()
   })
 
+  it('evicts derived values first, and others when they have not been used for longer', () => {
+    const { chunks, get, keep, place } = setUp(6000)
+    const derive = (key: string) => chunks.store({ ...place(key, 0, 10), isDerived: true }, chunks.mark(), toText(key))
+    keep('read', 0, 10)
+    keep('used', 0, 10)
+    derive('derived')
+    const names = Array.from({ length: 50 }, (_, number) => `derived ${number}`)
+    const isThere = () => [get('used'), chunks.bytes <= 6000]
+    for (const name of names.slice(0, 15)) {
+      derive(name)
+      expect(isThere()).toEqual(['used', true])
+    }
+    expect([get('derived'), get('derived 3'), get('derived 14')]).toEqual([undefined, undefined, 'derived 14'])
+    for (const name of names) {
+      derive(name)
+      expect(isThere()).toEqual(['used', true])
+    }
+    expect(get('read')).toBeUndefined()
+  })
+
   it('counts hits, misses, and evicted values that a larger cache would still have', async () => {
     const { changeFeed, chunks, counts, keep, place } = setUp(2000)
     const read = (key: string) =>
