@@ -12,7 +12,10 @@ const [PLACES, WAITING] = [2, 20]
 const HELD = { queue: { slots: PLACES, maxWaiting: WAITING, clock: () => 0 } }
 const [FLOOD, SECOND] = ['127.0.0.2', '127.0.0.3']
 const DAY_MS = 86_400_000
+const WEEK_MS = 7 * DAY_MS
 const END = Date.parse('2024-01-01T00:00:00Z')
+/** Weeks of each token with a chart: all days of a week are read with one statement. */
+const WEEKS = 90
 
 const config = createTestConfig()
 let stored: Awaited<ReturnType<typeof createApiDatabase>>
@@ -47,9 +50,13 @@ interface RecordedRequest {
   readonly status: Promise<number | undefined>
 }
 
+/** The first day of a chart: the Monday of a week that no other chart of its token has. */
+const toStart = (chart: number) => END - (1 + (chart % WEEKS)) * WEEK_MS
+const toToken = (chart: number) => stored.registry.tokens[Math.floor(chart / WEEKS)]
+
 /** Requests a chart that no other request uses, from a local address. */
 function sendRequest(client: string, chart: number): RecordedRequest {
-  const [from, id] = [END - chart * DAY_MS, stored.registry.tokens[0]?.id]
+  const [from, id] = [toStart(chart), toToken(chart)?.id]
   const path = `/data/tokens/historic-financial?id=${id}&interval=5m&start=${from}&end=${from + DAY_MS}`
   const request = get(api.url + path, { localAddress: client, agent: false })
   const status = new Promise<number | undefined>((resolve) => {
@@ -73,7 +80,13 @@ async function untilReceived(): Promise<void> {
 /** Charts whose statements have reached the database, in order, each once. */
 const started = () => [
   ...new Set(
-    door.statements.flatMap((statement) => toValues(statement, 'from').map((from) => (END - Number(from)) / DAY_MS)),
+    door.statements.flatMap((statement) => {
+      const tokens = toValues(statement, 'token').map((key) =>
+        stored.registry.tokens.findIndex((token) => token.key === Number(key)),
+      )
+      const weeks = toValues(statement, 'from').map((from) => (END - Number(from)) / WEEK_MS - 1)
+      return weeks.map((week, place) => (tokens[place] as number) * WEEKS + week)
+    }),
   ),
 ]
 
@@ -132,7 +145,7 @@ describe('admission of requests that are not cached', () => {
     const [cached, wrong] = ['/data/categories', `/data/tokens/historic-financial?id=${id}&interval=wrong`]
     expect(await isAnswered(FLOOD, cached)).toEqual([200, undefined])
     expect(await sendRequest(SECOND, 150).status).toBe(200)
-    changeFeed.commit('prices', { from: END - 150 * DAY_MS, to: END - 149 * DAY_MS })
+    changeFeed.commit('prices', { from: toStart(150), to: toStart(150) + DAY_MS })
     door.hold()
     const seen = door.statements.length
     const rest = sendRequest(SECOND, 150)
