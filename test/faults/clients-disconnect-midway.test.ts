@@ -24,16 +24,19 @@ let door: Awaited<ReturnType<typeof startStatementDoor>>
 let db: Database
 let api: TestApi
 let series: string
-let days = 0
+let weeks = 0
 /** Statements that the API sent to the database, with the abort signal of each. */
 const requests: { params: Readonly<Record<string, unknown>>; signal: AbortSignal | undefined }[] = []
 /** Runs between the database's response and the code that sent the statement. */
 let afterRows: () => Promise<void> = async () => {}
 
-/** A day that no request has used yet, as a URL and as its start. */
+/**
+ * A day of a week that no request has used yet, as a URL and as its start: all days of a week are read with one
+ * statement. END is a Monday.
+ */
 function nextDay(): { url: string; from: number } {
-  days += 1
-  const from = END - days * DAY_MS
+  weeks += 1
+  const from = END - weeks * 7 * DAY_MS
   return { url: `${series}&start=${from}&end=${from + DAY_MS}`, from }
 }
 
