@@ -176,8 +176,8 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   /** Makes the answer; every route has it or `connect`. */
   handle?(call: Call<z.output<z.ZodObject<Shape>>, E, R>): Promise<Answer>
   /**
-   * The same answer, if it can be assembled from the caches without a statement. It is a step of its own because `handle`
-   * runs in a slot of the queue, where the request would wait for the database, and its result may be shared.
+   * The same answer, if it can be assembled from the caches without a statement. It runs before the request enters the
+   * queue. `handle` runs after that, and several requests may share its result.
    */
   peek?(
     call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'signal'>,

@@ -1,6 +1,6 @@
 import { hierarchy, treemap } from 'd3-hierarchy'
 
-/** A rectangle of a treemap, in pixels. It has one item, or all items that are too small for a rectangle of their own. */
+/** A rectangle of a treemap, in pixels: of one item, or of all items that are too small for a separate rectangle. */
 export interface Tile<T> {
   readonly items: readonly T[]
   readonly value: number
