@@ -50,6 +50,8 @@ export function readNative(bytes: Buffer, types: ColumnTypes): StoredRows {
       const width = toWidth(type)
       columns.set(name, { nulls: isNullable(type) ? take(count) : null, data: take(count * width), width })
     }
+    if (columns.size < Object.keys(types).length)
+      throw new RangeError(`only the columns ${[...columns.keys()].join(', ')}`)
     blocks.push({ count, columns })
   }
   return joinRows(blocks, types)

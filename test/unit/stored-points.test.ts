@@ -53,6 +53,14 @@ describe('readStoredRows', () => {
     expect(await read(Buffer.concat(blocks))).toMatchObject(values)
   })
 
+  it('throws for an answer without some columns', async () => {
+    const [token, time] = [int64s([1n]), int64s([BigInt(START)])]
+    const columns = [text('token'), text('UInt64'), token, text('observed_at'), text("DateTime64(3, 'UTC')"), time]
+    await expect(read(Buffer.concat([Buffer.of(2, 1), ...columns]))).rejects.toThrow(
+      /only the columns token, observed_at/,
+    )
+  })
+
   it('throws for an answer that ends early', async () => {
     await expect(read(toBlock(PRICE_VECTORS, 0).subarray(0, -3))).rejects.toThrow(DataError)
   })
