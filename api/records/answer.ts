@@ -128,6 +128,10 @@ function toPage(source: RecordSource, { after }: Representation): RecordSource {
   return { ...source, params: { ...source.params, ...(after === '' ? {} : { after }), limit: source.page + 1 } }
 }
 
+/** The header with the name of the file, in all formats except JSON. */
+export const toDisposition = ({ format, toFileName }: Representation): Record<string, string> =>
+  format === 'json' ? {} : { 'Content-Disposition': `attachment; filename="${toFileName()}"` }
+
 /**
  * A route's records in the requested form: format, members and page. With `isLong`, JSON is streamed instead of cached.
  * @throws DataError `storage`
@@ -142,9 +146,6 @@ export async function answerRecords(
   const answer = isCachedJson
     ? await writeArray(db, pick(paged, representation))
     : await writeTable(db, representation, paged)
-  const headers: Record<string, string> = {}
-  if (answer.next !== '') headers.Link = representation.nextLink(answer.next)
-  if (representation.format !== 'json')
-    headers['Content-Disposition'] = `attachment; filename="${representation.toFileName()}"`
-  return { ...answer, headers }
+  const link = answer.next === '' ? {} : { Link: representation.nextLink(answer.next) }
+  return { ...answer, headers: { ...link, ...toDisposition(representation) } }
 }
