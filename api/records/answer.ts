@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Answer } from '../answers/answer.ts'
-import type { FORMATS, Representation } from '../answers/formats.ts'
+import { type FORMATS, type Representation, toDisposition } from '../answers/formats.ts'
 import { writeArray } from '../answers/rows.ts'
 import { columnTypes, type RecordSource, writeTable } from './table.ts'
 
@@ -127,10 +127,6 @@ function toPage(source: RecordSource, { after }: Representation): RecordSource {
   if (source.page === undefined) return source
   return { ...source, params: { ...source.params, ...(after === '' ? {} : { after }), limit: source.page + 1 } }
 }
-
-/** The header with the name of the file, in all formats except JSON. */
-export const toDisposition = ({ format, toFileName }: Representation): Record<string, string> =>
-  format === 'json' ? {} : { 'Content-Disposition': `attachment; filename="${toFileName()}"` }
 
 /**
  * A route's records in the requested form: format, members and page. With `isLong`, JSON is streamed instead of cached.
