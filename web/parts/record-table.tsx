@@ -114,10 +114,11 @@ function useReserved(section: { readonly current: HTMLElement | null }, isLong: 
       if (element === null) return
       const headings = [...element.querySelectorAll<HTMLElement>('table:not(.steady) th')]
       for (const heading of headings) heading.style.removeProperty('--width')
+      // All is read before anything is written: a read after a write lays the whole table out again.
       const widths = headings.map((heading) => [heading, heading.offsetWidth] as const)
-      for (const [heading, width] of widths) heading.style.setProperty('--width', `${width}px`)
       // The first row has one border less.
       const height = element.querySelector('tbody tr + tr')?.getBoundingClientRect().height
+      for (const [heading, width] of widths) heading.style.setProperty('--width', `${width}px`)
       element.style.setProperty('--row', `${height}px`)
     }
     measure()
