@@ -21,7 +21,7 @@ export const nodesDeclaration = declareProvider({
       .meta({ help: "Calls per minute and node. Each call of a batch counts, as in the nodes' plans." }),
     RPC_BATCH_SIZE: count
       .default(100)
-      .meta({ help: 'Maximum calls per batch. A node that refuses them gets 3, or 1.' }),
+      .meta({ help: 'Maximum calls per batch. If a node refuses a batch, later batches have 3 calls, or 1.' }),
     DEX_FIRST_RUN_HOURS: count.default(24).meta({ help: 'Hours of trades that the first run reads.' }),
   },
   toConfig: (s, limits) => ({
