@@ -34,7 +34,11 @@ export const nodesDeclaration = declareProvider({
   }),
   cost: 'as the node bills: each call of a batch counts',
   data: [
-    { data: 'trades, Index Token', key: 'RPC_URLS', withoutKey: 'Moralis serves the trades; no Index Token' },
+    {
+      data: 'trades, Index Token',
+      key: 'RPC_URLS',
+      withoutKey: 'trades are read from Moralis; the Index Token is not collected',
+    },
     { data: 'votes on governors', key: 'RPC_URLS', withoutKey: UNSUITABLE },
     { data: 'delegations of voting tokens', key: 'RPC_URLS', withoutKey: UNSUITABLE },
   ],
