@@ -198,7 +198,7 @@ async function answerWritten(
   return { ...(representation.format === 'json' ? inFrame(answer, frame) : answer), ...facts }
 }
 
-/** Headers of such an answer. Missing buckets are counted over the range, or over the part that `limit` selected. */
+/** The headers of a series answer. Missing buckets are counted over the range, or over the part that `limit` selected. */
 function toHeaders(
   { range, interval, due, order }: Pick<SeriesQuery, 'range' | 'interval' | 'due' | 'order'>,
   { first, last, next, ...counts }: Described & { readonly next: string },
