@@ -49,7 +49,7 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
       'Voting power of the largest delegates',
     ],
     [`/daos/${UNISWAP}?tab=report`, 'Uniswap', 'Price', 'Change by asset, 30 days', 'Top voters'],
-    ['/governance', 'Governance', 'Active votes', 'Recent results', 'Governance by DAO'],
+    ['/governance', 'Governance', 'Active votes', 'Recent results', 'Snapshot governance by DAO'],
     ['/treasuries', 'Treasuries', 'Treasuries by value', 'Treasuries by kind of asset'],
     ['/index', 'Index', 'Composition', 'Changes of the members'],
     [`/compare?ids=${UNI},d9def830e1a4b8b43c928d43`, 'Compare', 'Side by side'],

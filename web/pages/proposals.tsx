@@ -56,8 +56,8 @@ const ENDS: Column<Proposal> = { title: 'Ends', cell: ({ endsAt }) => <TimeValue
 
 /** Where the votes are: on Snapshot, or on a contract of the DAO. */
 const SOURCE: Column<Proposal> = {
-  title: 'Voted',
-  cell: (proposal) => ('source' in proposal && proposal.source === 'governor' ? 'on-chain' : 'Snapshot'),
+  title: 'Voted on',
+  cell: (proposal) => ('source' in proposal && proposal.source === 'governor' ? 'governor' : 'Snapshot'),
 }
 
 const COLUMNS: readonly Column<Proposal>[] = [

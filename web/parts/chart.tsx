@@ -75,7 +75,7 @@ function Events({ drawing }: { drawing: Drawing }) {
   return (
     <details class="drop events">
       {/* A new number is a new element, so nothing moves. */}
-      <summary>
+      <summary title="Events in the range">
         <span key={events.length}>
           ▲ {events.length}
           <span class="word"> {events.length === 1 ? 'event' : 'events'}</span>
