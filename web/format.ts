@@ -1,34 +1,52 @@
 /** How a number is formatted. */
 export type Kind = 'usd' | 'count' | 'percent' | 'change' | 'share' | 'amount' | 'points' | 'usdChange' | 'amountChange'
 
-const make = (options: Intl.NumberFormatOptions) => new Intl.NumberFormat('en', options)
-
 const usd = { style: 'currency', currency: 'USD' } as const
 /** Always two decimals, so that the numbers of a column are aligned. */
 const COMPACT = { notation: 'compact', minimumFractionDigits: 2, maximumFractionDigits: 2 } as const
 
 const FORMATS = {
-  usdLarge: make({ ...usd, ...COMPACT }),
-  usdWholeDollars: make({ ...usd, maximumFractionDigits: 0 }),
-  usd: make({ ...usd, maximumFractionDigits: 2 }),
-  usdSmall: make({ ...usd, minimumSignificantDigits: 3, maximumSignificantDigits: 4 }),
-  usdWhole: make({ ...usd, maximumSignificantDigits: 17 }),
-  large: make(COMPACT),
-  count: make({ maximumFractionDigits: 0 }),
-  small: make({ maximumSignificantDigits: 4 }),
-  whole: make({ maximumSignificantDigits: 17 }),
+  usdLarge: { ...usd, ...COMPACT },
+  usdWholeDollars: { ...usd, maximumFractionDigits: 0 },
+  usd: { ...usd, maximumFractionDigits: 2 },
+  usdSmall: { ...usd, minimumSignificantDigits: 3, maximumSignificantDigits: 4 },
+  usdWhole: { ...usd, maximumSignificantDigits: 17 },
+  large: COMPACT,
+  count: { maximumFractionDigits: 0 },
+  small: { maximumSignificantDigits: 4 },
+  whole: { maximumSignificantDigits: 17 },
   // Further digits would be artefacts of the multiplication by 100.
-  shareWhole: make({ maximumSignificantDigits: 15 }),
-  percent: make({ maximumFractionDigits: 2, minimumFractionDigits: 2 }),
-  change: make({ maximumFractionDigits: 2, minimumFractionDigits: 2, signDisplay: 'exceptZero' }),
+  shareWhole: { maximumSignificantDigits: 15 },
+  percent: { maximumFractionDigits: 2, minimumFractionDigits: 2 },
+  change: { maximumFractionDigits: 2, minimumFractionDigits: 2, signDisplay: 'exceptZero' },
+} satisfies Readonly<Record<string, Intl.NumberFormatOptions>>
+
+/** A value that is made on its first use. */
+function once<T>(make: () => T): () => T {
+  let made: T | undefined
+  return () => (made ??= make())
 }
+
+const formatters = new Map<string, Intl.NumberFormat>()
+
+/**
+ * A formatter with these options. Formatters are made on their first use, because each takes a phone some 20 milliseconds.
+ */
+function make(options: Intl.NumberFormatOptions): Intl.NumberFormat {
+  const key = JSON.stringify(options)
+  const formatter = formatters.get(key) ?? new Intl.NumberFormat('en', options)
+  formatters.set(key, formatter)
+  return formatter
+}
+
+const format = (name: keyof typeof FORMATS, value: number) => make(FORMATS[name]).format(value)
 
 function toUsd(value: number): string {
   const size = Math.abs(value)
-  if (size >= 1e6) return FORMATS.usdLarge.format(value)
+  if (size >= 1e6) return format('usdLarge', value)
   // Cents of ten thousand dollars are noise; zero has none.
-  if (size >= 1e4 || size === 0) return FORMATS.usdWholeDollars.format(value)
-  return (size >= 1 ? FORMATS.usd : FORMATS.usdSmall).format(value)
+  if (size >= 1e4 || size === 0) return format('usdWholeDollars', value)
+  return format(size >= 1 ? 'usd' : 'usdSmall', value)
 }
 
 /** Kinds that are formatted as percents. */
@@ -46,7 +64,7 @@ const LEAST_PERCENT = 0.01
 function toPercent(value: number, kind: 'percent' | 'change'): string {
   const sign = value < 0 ? '-' : kind === 'change' ? '+' : ''
   const isTiny = value !== 0 && Math.abs(value) < LEAST_PERCENT / 2
-  return isTiny ? `${sign}<${LEAST_PERCENT} %` : `${FORMATS[kind].format(value)} %`
+  return isTiny ? `${sign}<${LEAST_PERCENT} %` : `${format(kind, value)} %`
 }
 
 /** Never rounds up to 100 %. */
@@ -64,8 +82,8 @@ export function toText(value: number, kind: Kind): string {
   if (kind === 'share') return toShare(value)
   if (kind === 'points') return toPoints(value)
   if (kind === 'usdChange' || kind === 'amountChange') return toSigned(value, kind === 'usdChange' ? 'usd' : 'amount')
-  if (kind === 'count') return Math.abs(value) >= 1e6 ? FORMATS.large.format(value) : FORMATS.count.format(value)
-  return (Math.abs(value) >= 1e4 ? FORMATS.large : FORMATS.small).format(value)
+  if (kind === 'count') return Math.abs(value) >= 1e6 ? format('large', value) : format('count', value)
+  return format(Math.abs(value) >= 1e4 ? 'large' : 'small', value)
 }
 
 /** Number of decimals that distinguish numbers one step apart; the step is 1, 2, 2.5 or 5 times a power of ten. */
@@ -103,21 +121,26 @@ export function toDistinct(value: number, kind: Kind, step: number): string {
 
 /** Formats a number with all its digits. */
 export function toFullNumber(value: number, kind: Kind): string {
-  if (kind === 'usd' || kind === 'usdChange') return FORMATS.usdWhole.format(value)
-  const text = (kind === 'share' ? FORMATS.shareWhole : FORMATS.whole).format(toNumber(value, kind))
+  if (kind === 'usd' || kind === 'usdChange') return format('usdWhole', value)
+  const text = format(kind === 'share' ? 'shareWhole' : 'whole', toNumber(value, kind))
   return withUnit(text, kind)
 }
 
-const TIME = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' })
-const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' })
-const AGO = new Intl.RelativeTimeFormat('en', { numeric: 'always', style: 'narrow' })
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const
 
-const DAY = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' })
+// Without Intl: its first date takes a phone a fifth of a second.
+/** Formats the parts of a UTC time: `12:02`, `10 Mar`, `Mar 2024`, `10 Mar 2024`. */
+export const toHour = (at: Date) => at.toISOString().slice('2024-03-10T'.length, '2024-03-10T12:02'.length)
+export const toDayOfYear = (at: Date) => `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}`
+export const toMonth = (at: Date) => `${MONTHS[at.getUTCMonth()]} ${at.getUTCFullYear()}`
+export const toDay = (at: Date) => `${toDayOfYear(at)} ${at.getUTCFullYear()}`
+export const toUtc = (at: Date) => `${toDay(at)}, ${toHour(at)} UTC`
 
-export const toDay = (at: Date) => DAY.format(at)
-export const toUtc = (at: Date) => `${TIME.format(at)} UTC`
+const LOCAL = once(() => new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' }))
+const AGO = once(() => new Intl.RelativeTimeFormat('en', { numeric: 'always', style: 'narrow' }))
+
 /** Formats a time in the reader's time zone and language. */
-export const toLocal = (at: Date) => LOCAL.format(at)
+export const toLocal = (at: Date) => LOCAL().format(at)
 
 const UNITS = [
   ['day', 86_400],
@@ -133,7 +156,7 @@ export function toLength(seconds: number): string {
 
 function toDistance(seconds: number): string {
   const [unit, size] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? (['second', 1] as const)
-  return AGO.format(Math.trunc(seconds / size), unit)
+  return AGO().format(Math.trunc(seconds / size), unit)
 }
 
 /** Formats the age of a time, at least 0. */

@@ -181,6 +181,10 @@ export interface Representation {
   nextLink(after: string): string
 }
 
+/** The header with the name of the file, in all formats except JSON. */
+export const toDisposition = ({ format, toFileName }: Representation): Record<string, string> =>
+  format === 'json' ? {} : { 'Content-Disposition': `attachment; filename="${toFileName()}"` }
+
 type Query = Readonly<Record<string, unknown>>
 
 /** Parameters that select a part or a form of an answer and do not change its query. */

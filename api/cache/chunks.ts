@@ -5,9 +5,10 @@ import type { ChangeEvent, ChangeFeed } from '../../shared/store/change-feed.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { withSignal } from './single-flight.ts'
 
-/** A cached value and its size in bytes. */
+/** A cached value, its size in bytes, and the number of points of a series in it. */
 export interface Sized {
   readonly size: number
+  readonly points?: number
 }
 
 /**
@@ -29,6 +30,8 @@ export interface ChunkCache {
   readonly maxBytes: number
   /** Size of all cached values, in bytes. */
   readonly bytes: number
+  /** Number of points in all cached values. */
+  readonly points: number
   /** Buffers for answers that are assembled from cached values and are not cached themselves. */
   readonly buffers: BufferPool
   /** Returns the cached value of a key. The caller names its type: each kind of value has its own keys. */
@@ -154,12 +157,15 @@ export function createChunkCache(options: {
   const toSize = (value: Sized, key: string) => value.size + key.length + ENTRY_BYTES
   /** The keys of evicted values, up to `maxBytes` of these values. */
   const evicted = new LRUCache<string, ChunkKey, number>({ maxSize: Math.max(1, maxBytes) })
+  let points = 0
   const createEntries = () =>
     new LRUCache<string, Entry>({
       // More than the budget, because `add` evicts what exceeds it.
       maxSize: Math.max(1, 2 * maxBytes),
       maxEntrySize: Math.max(1, maxBytes),
       sizeCalculation: ({ value }, key) => toSize(value, key),
+      onInsert: ({ value }) => (points += value.points ?? 0),
+      dispose: ({ value }) => (points -= value.points ?? 0),
     })
   const [reads, derived] = [createEntries(), createEntries()]
   const countBytes = () => reads.calculatedSize + derived.calculatedSize
@@ -220,6 +226,9 @@ export function createChunkCache(options: {
     maxBytes,
     get bytes() {
       return countBytes()
+    },
+    get points() {
+      return points
     },
     buffers: createBufferPool(),
     mark,

@@ -3,14 +3,14 @@ import { DataError } from '../../shared/errors.ts'
 import { HISTORY_START } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Answer } from '../answers/answer.ts'
-import type { Representation } from '../answers/formats.ts'
-import { FORMATS } from '../answers/formats.ts'
+import { FORMATS, type Representation, toDisposition } from '../answers/formats.ts'
 import { JSON_SETTINGS } from '../answers/rows.ts'
 import type { ChunkCache, Sized } from '../cache/chunks.ts'
 import type { LIST_HEADERS } from '../http/headers.ts'
 import { time } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
 import { answerRecords } from '../records/answer.ts'
+import { writeRecords } from '../records/table.ts'
 import {
   createRecordSet,
   type JsonRecordSet,
@@ -19,7 +19,7 @@ import {
   type ListQuery,
   type RecordSet,
   selectPage,
-  writeRecords,
+  toTexts,
 } from './engine.ts'
 
 /** The parameter `asOf` of lists (docs/contract.md, section 8). */
@@ -42,12 +42,11 @@ export function toListHead(
   { total, next }: Pick<ListPage, 'total' | 'next'>,
   representation: Representation,
 ): { headers: Record<string, string> & Record<keyof typeof LIST_HEADERS, string> } {
-  const { format } = representation
   return {
     headers: {
       'X-Total-Count': String(total),
       ...(next === '' ? {} : { Link: representation.nextLink(next) }),
-      ...(format === 'json' ? {} : { 'Content-Disposition': `attachment; filename="${representation.toFileName()}"` }),
+      ...toDisposition(representation),
     },
   }
 }
@@ -185,7 +184,7 @@ export function answerFromSet(
   allocate?: (bytes: number) => Buffer,
 ): ListAnswer {
   const { records, ...page } = selectPage(set, query, representation.after)
-  return { ...page, format: representation.format, body: writeRecords(records, representation, allocate) }
+  return { ...page, format: representation.format, body: writeRecords(toTexts(records), representation, allocate) }
 }
 
 /**

@@ -6,9 +6,10 @@ import type { Representation } from '../answers/formats.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { toQuestions } from '../parameters/questions.ts'
 import { answerRecords, toJsonType } from '../records/answer.ts'
+import { writeRecords } from '../records/table.ts'
 import { type AppContext, type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { answerFromSet, asOfParameter, checkPast, isBinary, toListHead } from './answer.ts'
-import { createRecordSet, EVERYTHING, type ListQuery, selectPage, writeRecords } from './engine.ts'
+import { createRecordSet, EVERYTHING, type ListQuery, selectPage, toTexts } from './engine.ts'
 
 /** Records that are computed in the process, and the time of the newest datum in Unix milliseconds. */
 export interface ComputedRecords extends Pick<Answer, 'expiresAt' | 'headers'> {
@@ -84,7 +85,7 @@ export async function answerComputed(
   const own = toListHead(page, representation)
   const head = { asOf, headers: { ...own.headers, ...headers }, ...(expiresAt === undefined ? {} : { expiresAt }) }
   if (!isBinary(representation)) return { ...answerFromSet(set, query, representation), ...head }
-  const json = writeRecords(page.records, { ...representation, format: 'json', hasAllFields: true })
+  const json = writeRecords(toTexts(page.records), { ...representation, format: 'json', hasAllFields: true })
   const type = toJsonType(z.array(representation.record))
   const written = await answerRecords(
     { db, representation },

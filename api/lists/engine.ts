@@ -1,7 +1,6 @@
-import type { Representation } from '../answers/formats.ts'
 import { compareValues, defineOrder, type Place, type SortOrder, toOrdered } from '../answers/keyset.ts'
 import type { Filter, Operator, SortKey } from '../parameters/questions.ts'
-import { MEMBER_TYPES, type Member, readMembers, toComparable, toCsv } from '../records/table.ts'
+import { MEMBER_TYPES, type Member, toComparable } from '../records/table.ts'
 import type { Selection } from '../route/entities.ts'
 
 /**
@@ -260,54 +259,5 @@ export function selectPage(set: RecordSet, query: ListQuery, after: string): Lis
   }
 }
 
-function pickFields(json: string, fields: readonly string[]): string {
-  const members = readMembers(json)
-  return `{${fields.map((name) => `${JSON.stringify(name)}:${members.get(name)}`).join(',')}}`
-}
-
-/** Returns a buffer of the given length. Its content is undefined. */
-type Allocate = (bytes: number) => Buffer
-
-const [OPEN, COMMA, CLOSE, LINE_END] = [...'[,]\n'].map((text) => text.charCodeAt(0)) as [
-  ...[number, number, number, number],
-]
-
-/** Copies records into one buffer from `start` on, each with a byte after it. Joining many small buffers costs more. */
-function joinRecords(records: readonly Buffer[], separator: number, start: number, allocate: Allocate) {
-  const bytes = allocate(records.reduce((sum, { length }) => sum + length + 1, start + 1))
-  let length = start
-  for (const record of records) {
-    length += record.copy(bytes, length)
-    bytes[length++] = separator
-  }
-  return { bytes, length }
-}
-
-function toLines(records: readonly Buffer[], allocate: Allocate): Buffer {
-  const { bytes, length } = joinRecords(records, LINE_END, 0, allocate)
-  return bytes.subarray(0, length)
-}
-
-function toArray(records: readonly Buffer[], allocate: Allocate): Buffer {
-  const { bytes, length } = joinRecords(records, COMMA, 1, allocate)
-  bytes[0] = OPEN
-  // The closing bracket replaces the last comma, if there is one.
-  const end = Math.max(1, length - 1)
-  bytes[end] = CLOSE
-  return bytes.subarray(0, end + 1)
-}
-
-/** Records as JSON, NDJSON or CSV, with the same bytes as ClickHouse writes. */
-export function writeRecords(
-  page: readonly ListedRecord[],
-  { format, fields, hasAllFields, record }: Pick<Representation, 'format' | 'fields' | 'hasAllFields' | 'record'>,
-  allocate: Allocate = Buffer.allocUnsafe,
-): Buffer {
-  const records = page.map(({ json }) => json)
-  if (format === 'csv') {
-    const texts = records.map((json) => json.toString())
-    return Buffer.from(toCsv(record, fields, texts))
-  }
-  const selected = hasAllFields ? records : records.map((json) => Buffer.from(pickFields(json.toString(), fields)))
-  return format === 'ndjson' ? toLines(selected, allocate) : toArray(selected, allocate)
-}
+/** The JSON of records. */
+export const toTexts = (records: readonly ListedRecord[]): Buffer[] => records.map(({ json }) => json)

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Answer } from '../answers/answer.ts'
-import type { FORMATS, Representation } from '../answers/formats.ts'
+import { type FORMATS, type Representation, toDisposition } from '../answers/formats.ts'
 import { writeArray } from '../answers/rows.ts'
 import { columnTypes, type RecordSource, writeTable } from './table.ts'
 
@@ -142,9 +142,6 @@ export async function answerRecords(
   const answer = isCachedJson
     ? await writeArray(db, pick(paged, representation))
     : await writeTable(db, representation, paged)
-  const headers: Record<string, string> = {}
-  if (answer.next !== '') headers.Link = representation.nextLink(answer.next)
-  if (representation.format !== 'json')
-    headers['Content-Disposition'] = `attachment; filename="${representation.toFileName()}"`
-  return { ...answer, headers }
+  const link = answer.next === '' ? {} : { Link: representation.nextLink(answer.next) }
+  return { ...answer, headers: { ...link, ...toDisposition(representation) } }
 }

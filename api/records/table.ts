@@ -60,7 +60,7 @@ function endOfString(text: string, at: number): number {
  * The members of a JSON object written without spaces, by name, each as the text of its value: numbers keep their
  * digits, which parsing and serializing would not preserve.
  */
-export function readMembers(text: string): Map<string, string> {
+function readMembers(text: string): Map<string, string> {
   const members = new Map<string, string>()
   for (let at = 1; at < text.length - 1; ) {
     const nameEnd = endOfString(text, at)
@@ -90,13 +90,61 @@ function toCells(schema: z.ZodType, json: string): string[] {
 }
 
 /** Converts records from JSON to CSV, byte for byte as ClickHouse writes it (`CSVWithNames`). */
-export function toCsv(record: z.ZodObject, fields: readonly string[], records: readonly string[]): string {
+function toCsv(record: z.ZodObject, fields: readonly string[], records: readonly string[]): string {
   const columns = toColumns(record, fields, { shape: 'flat', hasLists: false })
   const lines = records.map((json) => {
     const members = readMembers(json)
     return fields.flatMap((name) => toCells(record.shape[name] as z.ZodType, members.get(name) ?? 'null')).join(',')
   })
   return [columns.map(({ name }) => quote(name)).join(','), ...lines, ''].join('\n')
+}
+
+function pickFields(json: string, fields: readonly string[]): string {
+  const members = readMembers(json)
+  return `{${fields.map((name) => `${JSON.stringify(name)}:${members.get(name)}`).join(',')}}`
+}
+
+/** Returns a buffer of the given length. Its content is undefined. */
+type Allocate = (bytes: number) => Buffer
+
+const [OPEN, COMMA, CLOSE, LINE_END] = [...'[,]\n'].map((text) => text.charCodeAt(0)) as [
+  ...[number, number, number, number],
+]
+
+/** Copies records into one buffer from `start` on, each with a byte after it. Joining many small buffers costs more. */
+function joinRecords(records: readonly Buffer[], separator: number, start: number, allocate: Allocate) {
+  const bytes = allocate(records.reduce((sum, { length }) => sum + length + 1, start + 1))
+  let length = start
+  for (const record of records) {
+    length += record.copy(bytes, length)
+    bytes[length++] = separator
+  }
+  return { bytes, length }
+}
+
+function toLines(records: readonly Buffer[], allocate: Allocate): Buffer {
+  const { bytes, length } = joinRecords(records, LINE_END, 0, allocate)
+  return bytes.subarray(0, length)
+}
+
+function toArray(records: readonly Buffer[], allocate: Allocate): Buffer {
+  const { bytes, length } = joinRecords(records, COMMA, 1, allocate)
+  bytes[0] = OPEN
+  // The closing bracket replaces the last comma, if there is one.
+  const end = Math.max(1, length - 1)
+  bytes[end] = CLOSE
+  return bytes.subarray(0, end + 1)
+}
+
+/** Writes records, given as JSON, as JSON, NDJSON or CSV, with the same bytes as ClickHouse. */
+export function writeRecords(
+  records: readonly Buffer[],
+  { format, fields, hasAllFields, record }: Pick<Representation, 'format' | 'fields' | 'hasAllFields' | 'record'>,
+  allocate: Allocate = Buffer.allocUnsafe,
+): Buffer {
+  if (format === 'csv') return Buffer.from(toCsv(record, fields, records.map(String)))
+  const selected = hasAllFields ? records : records.map((json) => Buffer.from(pickFields(json.toString(), fields)))
+  return format === 'ndjson' ? toLines(selected, allocate) : toArray(selected, allocate)
 }
 
 export type MemberKind = 'number' | 'text' | 'time' | 'boolean'

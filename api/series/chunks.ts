@@ -180,7 +180,8 @@ function toBlock(packed: readonly PackedRows[]): StoredBlock {
     at += bytes.length
     return { bytes: all.subarray(at - bytes.length, at), count }
   })
-  return { chunks, isUsed: packed.map(() => false), size: all.length + BLOCK_OVERHEAD_BYTES }
+  const points = packed.reduce((sum, { count }) => sum + count, 0)
+  return { chunks, isUsed: packed.map(() => false), size: all.length + BLOCK_OVERHEAD_BYTES, points }
 }
 
 interface BlockPlace extends ChunkKey {

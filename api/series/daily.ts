@@ -168,9 +168,9 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
     const found = await answerPoints(call, toSource(call.found), query, NO_FRAME)
     if (found === undefined) return undefined
     const { answer, points, isCut } = found
-    const headers = isCut ? { Link: call.representation.nextLink(String(points.earliest)) } : {}
+    const link = isCut ? { Link: call.representation.nextLink(String(points.earliest)) } : {}
     return {
-      answer: { ...answer, headers },
+      answer: { ...answer, headers: { ...answer.headers, ...link } },
       points: points.count,
       early: points.countSince(range.due),
       is_cut: isCut,

@@ -39,7 +39,14 @@ export interface PointsChunk extends Sized {
   readonly isDeflated: boolean
 }
 
-export const NO_POINTS: PointsChunk = { bytes: Buffer.alloc(0), blocks: 0, texts: 0, isDeflated: true, size: 0 }
+export const NO_POINTS: PointsChunk = {
+  bytes: Buffer.alloc(0),
+  blocks: 0,
+  texts: 0,
+  isDeflated: true,
+  size: 0,
+  points: 0,
+}
 
 /** Offsets of the facts of a block. The last one is a bit for each bucket: whether it has a point. */
 const AT = { from: 0, newest: 8, end: 16, length: 20, crc: 24, digest: 28, buckets: 44 } as const
@@ -120,7 +127,8 @@ function toChunk({ rows, first, end }: Slice, form: PointsForm, isDeflated: bool
   const bytes = Buffer.allocUnsafeSlow(until)
   let at = 0
   for (const part of [facts, lags, ...stored]) at += part.copy(bytes, at)
-  return { bytes, blocks: blocks.length, texts: facts.length + lags.length, isDeflated, size: bytes.length }
+  const textsAt = facts.length + lags.length
+  return { bytes, blocks: blocks.length, texts: textsAt, isDeflated, size: bytes.length, points: end - first }
 }
 
 /** The times from the beginnings of buckets to their observations: often the same for all, so that they deflate well. */
@@ -275,6 +283,8 @@ export interface Points {
   readAsOf(range: TimeRange): number[]
   /** The first `most` points. */
   head(most: number): Points
+  /** The JSON of each point. */
+  toRecords(): Buffer[]
   /** The points as a JSON array in a frame. */
   toBody(frame: Frame): AssembledBody
 }
@@ -296,6 +306,7 @@ export const toPoints = (chunks: readonly PointsChunk[], range: TimeRange, form:
 function createPoints(parts: readonly BlockPart[], form: PointsForm): Points {
   const step = toStepMs(form.interval)
   const [oldest, newest] = [parts[0], parts.at(-1)]
+  const ordered = form.order === 'asc' ? parts : [...parts].reverse()
   const toTime = (part: BlockPart, bucket: number) => toFrom(part) + bucket * step
   let edges: Map<BlockPart, Buffer> | undefined
   /** The text of a part. Blocks of which only a part is used are inflated once. */
@@ -323,20 +334,28 @@ function createPoints(parts: readonly BlockPart[], form: PointsForm): Points {
       return concerned.flatMap((part) => readAllAsOf(part, form, read).filter((at) => at >= from && at < to))
     },
     head: (most) => createPoints(cutParts(parts, most, form), form),
-    toBody: (frame) => assemble(form.order === 'asc' ? parts : [...parts].reverse(), { frame, form }, read),
+    toRecords: () => [...readTexts(ordered, form).values()].flatMap((text) => splitPoints(text, form)),
+    toBody: (frame) => assemble(ordered, { frame, form }, read),
   }
+}
+
+/** The JSON of each point in a text of points. */
+function splitPoints(text: Buffer, form: PointsForm): Buffer[] {
+  const [beginning, points] = [toBeginning(form), [] as Buffer[]]
+  for (let at = 0; at < text.length; ) {
+    const next = text.indexOf(beginning, at)
+    const end = next === -1 ? text.length : next + '}'.length
+    points.push(text.subarray(at, end))
+    at = end + toSeparator(form).length
+  }
+  return points
 }
 
 /** The times of all observations of a part, oldest first. */
 function readAllAsOf(part: BlockPart, form: PointsForm, read: (part: BlockPart) => Buffer): number[] {
-  if (form.readAsOf === undefined) return readStoredAsOf(part, form)
-  const [text, beginning, times] = [read(part), toBeginning(form), [] as number[]]
-  for (let at = 0; at < text.length; ) {
-    const next = text.indexOf(beginning, at)
-    const end = next === -1 ? text.length : next + '}'.length
-    times.push(form.readAsOf(text, end))
-    at = end
-  }
+  const { readAsOf } = form
+  if (readAsOf === undefined) return readStoredAsOf(part, form)
+  const times = splitPoints(read(part), form).map((point) => readAsOf(point, point.length))
   return form.order === 'asc' ? times : times.reverse()
 }
 

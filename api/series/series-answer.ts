@@ -3,11 +3,12 @@ import { toSeriesDueEnd } from '../../shared/buckets.ts'
 import { countBuckets, HISTORY_START, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { toJson } from '../../shared/json.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
-import { type Answer, MOST_CACHED } from '../answers/answer.ts'
-import type { Representation } from '../answers/formats.ts'
+import { type Answer, type BytesAnswer, MOST_CACHED } from '../answers/answer.ts'
+import { FORMATS, type Representation, toDisposition } from '../answers/formats.ts'
 import { refuseCursor } from '../answers/keyset.ts'
 import { doIfCached } from '../cache/chunks.ts'
 import { answerRecords } from '../records/answer.ts'
+import { writeRecords } from '../records/table.ts'
 import type { AppContext } from '../route/define-route.ts'
 import { toFilledSchema } from './candles.ts'
 import { selectPoints } from './chunks.ts'
@@ -34,6 +35,7 @@ import {
   toFilledSql,
   toPointsSql,
   toSeries,
+  type WithCache,
 } from './series-source.ts'
 
 /** The parsed parameters of an answer. */
@@ -58,8 +60,15 @@ export type SeriesCall = Pick<AppContext, 'now' | 'db' | 'chunks'> & {
   readonly signal: AbortSignal
 }
 
-/** Whether an answer consists of complete rows as JSON, which are cached; ClickHouse writes all other forms. */
-const hasFullRows = ({ format, hasAllFields }: Representation): boolean => format === 'json' && hasAllFields
+/** Maximum number of points that are written from cached ones in another form than theirs, in the only thread. */
+const MOST_REWRITTEN = 2_500
+
+/** Whether the form of an answer is that of the cached points. */
+const hasFormOfPoints = ({ format, hasAllFields }: Representation): boolean => format === 'json' && hasAllFields
+
+/** Whether ClickHouse writes an answer of this many points, instead of this process from cached points. */
+export const isWritten = (representation: Representation, points: number): boolean =>
+  !hasFormOfPoints(representation) && (FORMATS[representation.format].isBinary || points > MOST_REWRITTEN)
 
 /**
  * The `peek` of a series: its answer from cached chunks alone, undefined if a value must be read.
@@ -67,10 +76,29 @@ const hasFullRows = ({ format, hasAllFields }: Representation): boolean => forma
 export const fromCache =
   <C extends Omit<SeriesCall, 'signal'>>(handle: (call: C & { readonly signal: AbortSignal }) => Promise<Answer>) =>
   (call: C): Promise<Answer | undefined> | undefined =>
-    hasFullRows(call.representation) ? doIfCached(call, (cached) => handle({ ...call, ...cached })) : undefined
+    !isWritten(call.representation, 0) ? doIfCached(call, (cached) => handle({ ...call, ...cached })) : undefined
+
+/** Points in another form than that of the cached points. */
+export function toAnswer(
+  points: Points,
+  { record, cached: { before = {} } }: WithCache,
+  representation: Representation,
+): BytesAnswer {
+  const start = JSON.stringify(before).replace('}', ',')
+  const records = points.toRecords()
+  const rows = start === '{,' ? records : records.map((json) => Buffer.concat([Buffer.from(start), json.subarray(1)]))
+  const fields = representation.hasAllFields ? Object.keys(record.shape) : representation.fields
+  return {
+    body: writeRecords(rows, { ...representation, record, fields }),
+    asOf: points.asOf,
+    format: representation.format,
+    headers: toDisposition(representation),
+    isQuick: true,
+  }
+}
 
 /**
- * The first `limit` points of a range as JSON, from cached chunks; undefined if ClickHouse writes the answer.
+ * The first `limit` points of a range from cached chunks; undefined if ClickHouse writes the answer.
  */
 export async function answerPoints(
   call: SeriesCall,
@@ -79,11 +107,18 @@ export async function answerPoints(
   frame: Frame,
 ): Promise<{ readonly answer: Answer; readonly points: Points; readonly isCut: boolean } | undefined> {
   const { range, interval, order, limit, mostCached = MOST_CACHED.pricePoints } = query
-  if (!isCachedSource(source) || !hasFullRows(call.representation)) return undefined
+  const { representation } = call
+  if (!isCachedSource(source)) return undefined
   const most = Math.min(limit ?? Number.POSITIVE_INFINITY, countBuckets(range.from, range.to, interval))
-  const series = toSeries(source, { interval, order, hasLines: most > mostCached })
+  const isOneChunk = source.cached.isShort === true
+  if (isWritten(representation, isOneChunk ? 0 : most)) return undefined
+  const isInForm = hasFormOfPoints(representation)
+  const series = toSeries(source, { interval, order, hasLines: isInForm && most > mostCached })
   const { points, isCut } = await selectPoints(series, call, range, limit)
-  return { answer: { assembled: points.toBody(frame), asOf: points.asOf }, points, isCut }
+  if (isInForm) return { answer: { assembled: points.toBody(frame), asOf: points.asOf }, points, isCut }
+  if (isWritten(representation, points.count)) return undefined
+  const answer = toAnswer(points, source, representation)
+  return { answer: representation.format === 'json' ? inFrame(answer, frame) : answer, points, isCut }
 }
 
 const AT = 'toUnixTimestamp64Milli(bucket)'
@@ -112,7 +147,8 @@ async function answerCached(
   const { earliest: first, latest: last } = points
   const end = query.order === 'asc' ? last : first
   const next = isCut ? JSON.stringify([end, INTERVAL_SECONDS[query.interval] * 1000]) : ''
-  const headers: Record<string, string> = isCut ? { Link: call.representation.nextLink(next) } : {}
+  const link = isCut ? { Link: call.representation.nextLink(next) } : {}
+  const headers: Record<string, string> = { ...answer.headers, ...link }
   const counts = { points: points.count, early: points.countSince(query.due) }
   return { ...answer, ...counts, first, last, next, headers, selected: points }
 }

@@ -36,7 +36,7 @@ export interface SeriesSource {
   readonly readUpTo?: string
   /** Set if an interval can have points in buckets where the finest interval has none. */
   readonly hasOwnPoints?: boolean
-  /** Set if answers as JSON are assembled from cached chunks: if its rows alone decide its points. */
+  /** Set if answers in text formats are made from cached chunks: if its rows alone decide its points. */
   readonly cached?: CachedSource
 }
 
@@ -44,6 +44,8 @@ export interface SeriesSource {
 interface CachedSource extends Pick<PointsForm, 'readAsOf'> {
   /** Distinguishes the series from all others. */
   readonly key: string
+  /** Set if records have members that cached points do not have, before the others: the same in all records. */
+  readonly before?: Readonly<Record<string, string>>
   /** Set for a short series, such as a daily one: one chunk has all its points. */
   readonly isShort?: boolean
   /** Reads the points of an interval faster than by `sql`. */
@@ -53,6 +55,8 @@ interface CachedSource extends Pick<PointsForm, 'readAsOf'> {
     toStored(interval: Interval): StoredSource
   }
 }
+
+export type WithCache = SeriesSource & { readonly cached: CachedSource }
 
 type ToChunkSql = (at: string) => string
 type ChunkCounts = ReadonlyMap<number, number>
@@ -76,14 +80,11 @@ export async function countByChunk(
 }
 
 /** The series of a source with cached chunks, in a form of its text. */
-export function toSeries(
-  source: SeriesSource & { readonly cached: CachedSource },
-  form: Pick<PointsForm, 'interval' | 'order' | 'hasLines'>,
-): Series {
+export function toSeries(source: WithCache, form: Pick<PointsForm, 'interval' | 'order' | 'hasLines'>): Series {
   const { name, dataset, record, params } = source
-  const { key, isShort = false, readAsOf, fast } = source.cached
+  const { key, isShort = false, readAsOf, before = {}, fast } = source.cached
   const { interval } = form
-  const [firstMember = ''] = Object.keys(record.shape)
+  const firstMember = Object.keys(record.shape)[Object.keys(before).length] ?? ''
   const toStatement = ({ from, to }: TimeRange) => ({
     name,
     sql: `SELECT bucket AS row_at, as_of, record, bucket FROM (${toPointsSql(source, interval)})`,
@@ -101,8 +102,7 @@ export function toSeries(
   }
 }
 
-export const isCachedSource = (source: SeriesSource): source is SeriesSource & { readonly cached: CachedSource } =>
-  source.cached !== undefined
+export const isCachedSource = (source: SeriesSource): source is WithCache => source.cached !== undefined
 
 /** All grids begin on the first Monday (docs/contract.md, section 4). */
 export const toBucketSql = (at: string, interval: Interval) => {

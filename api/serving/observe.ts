@@ -20,6 +20,8 @@ export interface ApiMetrics {
   of(route: string): RouteMeters
   /** Reports the size of a cache on each scrape, and its capacity in bytes. */
   keeps(of: string, roomBytes: number, toBytes: () => number): void
+  /** Reports the number of cached points on each scrape. */
+  keepsPoints(toPoints: () => number): void
 }
 
 export function createApiMetrics(registry: Registry): ApiMetrics {
@@ -49,6 +51,8 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
     for (const [of, toBytes] of caches) gauge.set({ of }, toBytes())
   })
   const room = createGauge(METRICS.apiRoom, registry)
+  let countPoints = () => 0
+  createGauge(METRICS.apiPoints, registry, (gauge) => gauge.set(countPoints()))
   const meters = new Map<string, RouteMeters>()
   return {
     of: (route) => {
@@ -59,6 +63,9 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
     keeps: (of, roomBytes, toBytes) => {
       caches.set(of, toBytes)
       room.set({ of }, roomBytes)
+    },
+    keepsPoints: (toPoints) => {
+      countPoints = toPoints
     },
   }
 }

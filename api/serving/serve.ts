@@ -105,6 +105,7 @@ export function createServing(
   })
   metrics.keeps('answers', cacheBytes, () => cache.bytes)
   metrics.keeps('pieces', chunks.maxBytes, () => chunks.bytes)
+  metrics.keepsPoints(() => chunks.points)
   const knownRequests = createResolvedRequests<KnownRequest>(currentVersion)
 
   /** Finds the answer in the cache, assembles it from cached chunks, or makes it. Only the last one waits in the queue. */

@@ -67,6 +67,12 @@ export const METRICS = {
     help: 'Bytes of the caches in memory: responses, and chunks of series.',
     labels: ['of'],
   },
+  apiPoints: {
+    kind: 'gauge',
+    name: 'api_kept_points',
+    help: 'Points of series in the cache of series (`pieces`), as points or as stored rows.',
+    labels: [],
+  },
   apiChunkReads: {
     kind: 'counter',
     name: 'api_chunk_reads_total',

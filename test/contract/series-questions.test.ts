@@ -86,7 +86,7 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, dataset }) => {
     }
   })
 
-  it('returns the bytes that ClickHouse writes, from cached chunks and in gzip', async () => {
+  it('returns the rows of NDJSON as JSON, from cached chunks and in gzip', async () => {
     const ranges = [
       `start=${START}`,
       'start=2024-02-28T07:40:00Z&limit=7',
@@ -115,6 +115,27 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, dataset }) => {
             expect(answer.headers.has('link')).toBe(written.headers.has('link'))
           }
         }
+      }
+    }
+  })
+
+  it('writes CSV, NDJSON and selected members like ClickHouse, which writes rows for all buckets', async () => {
+    const range = 'start=2024-03-08T01:05:00Z&end=2024-03-09T03:10:00Z'
+    const read = async (...more: string[]) => {
+      const response = await fetch(`${api.url}${path}?${join(query, range, ...more)}`)
+      expect(response.headers.get('content-disposition')).toContain('attachment; filename="')
+      return { headers: response.headers, lines: (await response.text()).split('\n').slice(0, -1) }
+    }
+    for (const interval of intervals) {
+      for (const form of ['format=ndjson', 'format=csv', `format=ndjson&fields=${time}`, `format=csv&fields=${time}`]) {
+        const requested = [`interval=${interval}`, 'order=desc', form]
+        const written = await read(...requested, 'fill=null')
+        const answer = await read(...requested, 'limit=2000')
+        const isThere = new Set(answer.lines)
+        expect(written.lines.filter((line) => isThere.has(line))).toEqual(answer.lines)
+        const head = form.startsWith('format=csv') ? 1 : 0
+        expect(answer.lines).toHaveLength(count(answer, 'points') + head)
+        expect(count(answer, 'points')).toBe(count(written, 'points'))
       }
     }
   })

@@ -4,9 +4,9 @@ import { z } from 'zod'
 import { createChunkCache } from '../../api/cache/chunks.ts'
 import { findRecords, loadRecords } from '../../api/lists/answer.ts'
 import { createColumnSet } from '../../api/lists/columns.ts'
-import { createRecordSet, EVERYTHING, type ListQuery, selectPage, writeRecords } from '../../api/lists/engine.ts'
+import { createRecordSet, EVERYTHING, type ListQuery, selectPage, toTexts } from '../../api/lists/engine.ts'
 import { toQuestions } from '../../api/parameters/questions.ts'
-import { timeValue } from '../../api/records/table.ts'
+import { timeValue, writeRecords } from '../../api/records/table.ts'
 import { routes } from '../../api/routes.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -182,7 +182,7 @@ describe('createColumnSet', () => {
 
 describe('writeRecords', () => {
   const write = (format: 'json' | 'ndjson' | 'csv', fields = Object.keys(record.shape), rows = ROWS.slice(0, 2)) =>
-    writeRecords(toSet(rows).records, { format, fields, hasAllFields: fields.length === 3, record }).toString()
+    writeRecords(toTexts(toSet(rows).records), { format, fields, hasAllFields: fields.length === 3, record }).toString()
 
   it('repeats the JSON of the records', () => {
     expect(write('json')).toBe(JSON.stringify(ROWS.slice(0, 2)))

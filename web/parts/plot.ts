@@ -1,6 +1,6 @@
 import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
-import { toMark } from '../format.ts'
+import { toDayOfYear, toHour, toMark, toMonth } from '../format.ts'
 import { drawCandles } from './candles.ts'
 import { type ChartEvent, type Drawing, eventsIn, hasLines, toPlace, toPointTexts } from './drawing.ts'
 import { type Origin, toPicture } from './picture.ts'
@@ -8,15 +8,11 @@ import { type Origin, toPicture } from './picture.ts'
 const DAY = 86_400
 /** Distances of the marks on the axis of daily values: whole days, months of 30 days and years. */
 const DAILY = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 30, 60, 90, 120, 180, 365, 730, 1825].map((days) => days * DAY)
-const UTC = { timeZone: 'UTC' } as const
-const HOURS = new Intl.DateTimeFormat('en-GB', { ...UTC, hour: '2-digit', minute: '2-digit' })
-const DAYS = new Intl.DateTimeFormat('en-GB', { ...UTC, day: 'numeric', month: 'short' })
-const MONTHS = new Intl.DateTimeFormat('en-GB', { ...UTC, month: 'short', year: 'numeric' })
 
 function toTick(seconds: number, step: number): string {
   const at = new Date(seconds * 1000)
-  if (step >= 28 * DAY) return MONTHS.format(at)
-  return step >= DAY || seconds % DAY === 0 ? DAYS.format(at) : HOURS.format(at)
+  if (step >= 28 * DAY) return toMonth(at)
+  return step >= DAY || seconds % DAY === 0 ? toDayOfYear(at) : toHour(at)
 }
 
 /** Width of the longest axis label in pixels: a digit has about seven. Eight digits always fit, so new values move nothing. */

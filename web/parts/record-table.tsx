@@ -117,11 +117,12 @@ function useReserved(section: { readonly current: HTMLElement | null }, isLong: 
       if (element === null) return
       const headings = [...element.querySelectorAll<HTMLElement>('table:not(.steady) th')]
       for (const heading of headings) heading.style.removeProperty('--width')
-      // Not rounded: the sum must not exceed the width of the table.
+      // All is read before anything is written: a read after a write lays the whole table out again. Widths are not
+      // rounded, so that their sum does not exceed the width of the table.
       const widths = headings.map((heading) => [heading, heading.getBoundingClientRect().width] as const)
-      for (const [heading, width] of widths) heading.style.setProperty('--width', `${width}px`)
       // The first row has one border less.
       const height = element.querySelector('tbody tr + tr')?.getBoundingClientRect().height
+      for (const [heading, width] of widths) heading.style.setProperty('--width', `${width}px`)
       element.style.setProperty('--row', `${height}px`)
     }
     measure()

@@ -40,14 +40,25 @@ interface TimeProps {
   readonly why?: string
 }
 
+/**
+ * A time as text, with its UTC and local form as a tooltip. The tooltip is made when the pointer enters, because the first
+ * local time takes a phone a tenth of a second.
+ */
+function Moment({ at, text }: { at: Date; text: string }) {
+  const explain = (event: { readonly currentTarget: HTMLElement }) => {
+    event.currentTarget.title = `${toUtc(at)}, ${toLocal(at)}`
+  }
+  return (
+    <time dateTime={at.toISOString()} onPointerEnter={explain}>
+      {text}
+    </time>
+  )
+}
+
 function Time({ at, why, toWords }: TimeProps & { toWords: (at: Date) => string }) {
   if (at === null || at === undefined) return <Unknown why={why} />
   const date = new Date(at)
-  return (
-    <time dateTime={date.toISOString()} title={toWords === toUtc ? toLocal(date) : `${toUtc(date)}, ${toLocal(date)}`}>
-      {toWords(date)}
-    </time>
-  )
+  return <Moment at={date} text={toWords(date)} />
 }
 
 /** A time in UTC, with the reader's local time as a tooltip. */
@@ -61,9 +72,5 @@ export const Until = (props: TimeProps) => <Time {...props} toWords={(at) => toU
 
 /** The age of a time. */
 export function Ago({ at }: { at: Date }) {
-  return (
-    <time dateTime={at.toISOString()} title={`${toUtc(at)}, ${toLocal(at)}`}>
-      {toAgo(at, now.value)}
-    </time>
-  )
+  return <Moment at={at} text={toAgo(at, now.value)} />
 }

@@ -141,7 +141,7 @@ async function answerInForm(call: Call, index: BasketIndex, query: Query): Promi
   return until === now && start > earliest ? { ...answer, expiresAt: nextGridTime(now) } : answer
 }
 
-/** Points as JSON are assembled from cached chunks; ClickHouse writes every other answer. */
+/** Points in text formats are made from cached chunks; ClickHouse writes every other answer. */
 async function answerRange(
   call: Call,
   index: BasketIndex,

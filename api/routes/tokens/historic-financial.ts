@@ -1,19 +1,19 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { HISTORY_START, INTERVALS } from '../../../shared/intervals.ts'
+import { countBuckets, HISTORY_START, INTERVALS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Answer } from '../../answers/answer.ts'
 import { COARSE_HEADERS, SERIES_HEADERS } from '../../http/headers.ts'
 import { optionalPage, time } from '../../parameters/kinds.ts'
-import { answerPriceSeries, answerPricesInForm } from '../../prices/json.ts'
 import { pricePoint, priceRow } from '../../prices/points.ts'
+import { answerPriceSeries, answerPricesInForm } from '../../prices/series.ts'
 import { answerPriceTable } from '../../prices/table.ts'
 import { idValue } from '../../records/table.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { toPoints } from '../../series/candles.ts'
 import { checkChosen, checkRange, chosenParameters, isPlain, startAfter, toSeriesRange } from '../../series/series.ts'
-import { fromCache } from '../../series/series-answer.ts'
+import { fromCache, isWritten } from '../../series/series-answer.ts'
 import { readTablePlace } from '../../series/table.ts'
 
 const MAX_POINTS = 1_000_000
@@ -60,8 +60,9 @@ async function answerPrices(
   checkChosen(query, INTERVALS)
   const { interval, limit } = query
   if (interval === undefined || !isPlain(query, 'asc', interval)) return answerPricesInForm(call, query)
-  if (representation.format !== 'json') return answerPriceTable(call, { ...query, interval })
   const range = toSeriesRange({ ...query, interval }, now())
+  const most = Math.min(limit ?? Number.POSITIVE_INFINITY, countBuckets(range.from, range.to, interval))
+  if (call.entities.length > 1 || isWritten(representation, most)) return answerPriceTable(call, { ...query, interval })
   const after = representation.after === '' ? undefined : readTablePlace(representation.after, [token.key], range)
   const start = after === undefined ? query.start : startAfter(after.at, interval)
   const rest = toSeriesRange({ ...query, interval, start }, now())

@@ -28,7 +28,7 @@ import {
   type SeriesRange,
   toTokenFrame,
 } from '../series/series.ts'
-import { answerQuestion } from '../series/series-answer.ts'
+import { answerQuestion, toAnswer } from '../series/series-answer.ts'
 import { countByChunk, type SeriesSource, toSeries } from '../series/series-source.ts'
 import {
   isShort,
@@ -80,6 +80,7 @@ function toSource(
     params: { token: key, id, name, symbol },
     cached: {
       key: `${tokenPrices.name} ${key}`,
+      ...(isTable ? { before: { id, name, symbol } } : {}),
       readAsOf: readObserved,
       fast: {
         read: async (db, interval, range, abandoned) =>
@@ -366,14 +367,16 @@ function countWithin(points: Points, all: CoarseBuckets['runs'], { from, to }: T
 }
 
 /**
- * The points of one token as the API's JSON, oldest first, assembled from chunks of the series; only chunks that are not
- * cached are read.
+ * The points of one token in a text format, oldest first, made from chunks of the series; only chunks that are not cached
+ * are read.
  */
 export async function answerPriceSeries(call: Call, series: PriceSeries): Promise<Answer> {
   const { token, interval, range, limit } = series
   const most = Math.min(limit ?? Number.POSITIVE_INFINITY, countBuckets(range.from, range.to, interval))
   const form = { interval, order: 'asc', hasLines: most > MOST_CACHED.pricePoints } as const
-  const selecting = selectPoints(toSeries(toSource(call, token, false), form), call, range, limit)
+  const isTable = call.representation.format !== 'json'
+  const source = toSource(call, token, isTable)
+  const selecting = selectPoints(toSeries(source, form), call, range, limit)
   const reading = selecting.then((selected) => selected.points)
   const [{ isCut }, points, newest, coarse] = await Promise.all([
     selecting,
@@ -384,5 +387,7 @@ export async function answerPriceSeries(call: Call, series: PriceSeries): Promis
   const { count, asOf } = points
   const early = points.countSince(toDue(call, interval))
   const described = describe(call, series, { points: count, early, asOf, newest, coarse, isCut })
-  return { assembled: points.toBody(toTokenFrame(token)), ...described }
+  if (!isTable) return { assembled: points.toBody(toTokenFrame(token)), ...described }
+  const answer = toAnswer(points, source, call.representation)
+  return { ...answer, ...described, headers: { ...answer.headers, ...described.headers } }
 }
