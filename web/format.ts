@@ -98,7 +98,9 @@ function toDecimals(step: number): number {
 export function toMark(value: number, kind: Kind, step: number): string {
   const [number, size] = [toNumber(value, kind), Math.abs(toNumber(value, kind))]
   const isLarge = size >= 1e4
-  const decimals = toDecimals(toNumber(step, kind) / (isLarge ? 1000 ** Math.floor(Math.log10(size) / 3) : 1))
+  const needed = toDecimals(toNumber(step, kind) / (isLarge ? 1000 ** Math.floor(Math.log10(size) / 3) : 1))
+  // Cents have two digits: $11.80.
+  const decimals = kind === 'usd' && !isLarge && needed === 1 ? 2 : needed
   const text = make({
     ...(kind === 'usd' ? usd : {}),
     ...(isLarge ? { notation: 'compact' } : {}),

@@ -336,7 +336,7 @@ function toNotedRanges(answer: Answer, payload: RangePayload, { dataset, now, re
     ...coarse.map((run) => ({
       ...toTimes(run, cadence),
       state: 'coarser' as const,
-      reason: why(`${provider} has nothing finer`),
+      reason: why(`${provider} has only coarser data`),
       failure,
     })),
     ...(remaining.length === 0 ? [] : [{ ...toTimes(gap, cadence), ...toGapReason(), failure }]),

@@ -149,7 +149,7 @@ describe.skipIf(!hasBrowser)('lists of the explorer in a browser', () => {
     for (const row of await rows.all()) {
       const href = await row.locator('td:nth-child(2) a').getAttribute('href')
       shown.push({
-        title: (await row.locator('td').first().textContent()) ?? '',
+        title: (await row.locator('td a').first().textContent()) ?? '',
         dao: href?.slice('daos/'.length) ?? '',
       })
     }

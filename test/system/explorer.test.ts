@@ -37,13 +37,19 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     ['/daos', 'DAOs', 'DAOs with a known treasury'],
     ['/daos?about=communities', 'DAOs', 'DAOs with a known community'],
     ['/daos?about=all', 'DAOs', 'All DAOs'],
-    [`/tokens/${UNI}`, 'Uniswap', 'Numbers', 'Supply held by the largest'],
+    [`/tokens/${UNI}`, 'Uniswap', 'Numbers', 'Supply held by the largest holders'],
     [`/tokens/${UNI}?metric=candles&range=7d`, 'Uniswap', 'Candles'],
     [`/daos/${UNISWAP}`, 'Uniswap', 'Summary', 'Treasury over time', 'Newest proposals'],
     [`/daos/${UNISWAP}?tab=treasury`, 'Uniswap', 'Holdings', 'Change by asset, 30 days'],
-    [`/daos/${UNISWAP}?tab=governance`, 'Uniswap', 'Newest proposals', 'Top voters', 'Voting power of the largest'],
+    [
+      `/daos/${UNISWAP}?tab=governance`,
+      'Uniswap',
+      'Newest proposals',
+      'Top voters',
+      'Voting power of the largest delegates',
+    ],
     [`/daos/${UNISWAP}?tab=report`, 'Uniswap', 'Price', 'Change by asset, 30 days', 'Top voters'],
-    ['/governance', 'Governance', 'Active votes', 'Recent results', 'Governance by DAO'],
+    ['/governance', 'Governance', 'Active votes', 'Recent results', 'Snapshot governance by DAO'],
     ['/treasuries', 'Treasuries', 'Treasuries by value', 'Treasuries by kind of asset'],
     ['/index', 'Index', 'Composition', 'Changes of the members'],
     [`/compare?ids=${UNI},d9def830e1a4b8b43c928d43`, 'Compare', 'Side by side'],
@@ -241,8 +247,8 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
       })
     }
     for (const [path, name, expected] of [
-      [`/tokens/${UNI}`, 'Supply held by the largest', toSums(holders?.holdersData.topHolders)],
-      [`/daos/${UNISWAP}?tab=governance`, 'Voting power of the largest', toSums(delegates)],
+      [`/tokens/${UNI}`, 'Supply held by the largest holders', toSums(holders?.holdersData.topHolders)],
+      [`/daos/${UNISWAP}?tab=governance`, 'Voting power of the largest delegates', toSums(delegates)],
     ] as const) {
       const { page, wrong, close } = await open(path)
       const card = page.getByRole('region', { name, exact: true })

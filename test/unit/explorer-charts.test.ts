@@ -52,7 +52,7 @@ describe('toConcentration', () => {
     expect(drawing).toMatchObject({ times: [1, 2, 3], lines: [{ name: 'share', values: [50, 70, 80] }] })
     expect(describePoint(drawing, 1)).toBe('Largest 2: share 70.00 %')
     expect(inWords('Sample', drawing)).toContain('Ranks 1 to 3, 0 without a value')
-    expect(describeDrawing(drawing)).toBe('The 3 largest ones.')
+    expect(describeDrawing(drawing)).toBe('From left to right: the 1 to 3 largest together.')
     expect(toConcentration([], { name: 'share', as: 'percent' }).times).toEqual([])
   })
 })

@@ -6,7 +6,7 @@ import { Change, TimeValue, Unknown, Value } from '../parts/value.tsx'
 const named = (id: string, name: string) => (
   <a class="named" href={`daos/${id}`}>
     <Mark id={id} />
-    <span>{name}</span>
+    <span title={name}>{name}</span>
   </a>
 )
 

@@ -57,6 +57,13 @@ function Categories({ dao }: { dao: Dao }) {
   )
 }
 
+/** A change with its period; nothing breaks between them. */
+const Over = ({ period, of }: { period: string; of: number | null | undefined }) => (
+  <span class="over">
+    <Change of={of} /> <small>{period}</small>
+  </span>
+)
+
 /** The numbers that a reader looks for first. Each links to the part of the page with its details. */
 function Summary({ dao: { _id: id, token } }: { dao: Dao }) {
   const treasury = useAnswer(toQuestion('/data/daos/treasury/kinds', { id: [id] })).received?.data
@@ -69,7 +76,7 @@ function Summary({ dao: { _id: id, token } }: { dao: Dao }) {
       <Stats>
         <Stat name="Treasury" isLoading={treasury === undefined}>
           <Value of={money?.valueUsd} as="usd" why="No treasury of this DAO is collected." />{' '}
-          {money !== undefined && <Change of={money.percentChange30d} />}
+          {money !== undefined && <Over period="30 d" of={money.percentChange30d} />}
         </Stat>
         <Stat name="Without own token" isLoading={treasury === undefined}>
           <Value of={money?.withoutOwnTokenUsd} as="usd" why="Only the total of this treasury is known." />
@@ -77,10 +84,10 @@ function Summary({ dao: { _id: id, token } }: { dao: Dao }) {
         <Stat name="Fees, 30 days" isLoading={fees === undefined}>
           <Value of={earned?.feesData.fees30d} as="usd" why="No fees of this DAO are collected." />
         </Stat>
-        <Stat name="Active votes" isLoading={governance === undefined}>
+        <Stat name="Active on Snapshot" isLoading={governance === undefined}>
           <Value of={votes?.activeProposals} as="count" why="No governance of this DAO is collected." />
         </Stat>
-        <Stat name="Voters" isLoading={governance === undefined}>
+        <Stat name="Voters on Snapshot" isLoading={governance === undefined}>
           <Value of={votes?.votes.uniqueAddressesCount} as="count" why="No governance of this DAO is collected." />
         </Stat>
         <Stat name="Token" isLoading={token !== null && tokens === undefined}>
@@ -91,7 +98,7 @@ function Summary({ dao: { _id: id, token } }: { dao: Dao }) {
               <a href={`tokens/${token._id}`}>
                 {token.symbol} <Value of={price?.price} as="usd" />
               </a>{' '}
-              {price !== undefined && <Change of={price.percentChange24h} />}{' '}
+              {price !== undefined && <Over period="24 h" of={price.percentChange24h} />}{' '}
               <Sparkline id={token._id} name={token.name} />
             </>
           )}

@@ -1,26 +1,34 @@
 import { useAnswer } from '../answers.ts'
 import { useStart } from '../clock.ts'
 import { type Answer, toQuestion } from '../interface.ts'
-import { Card, Stat, Stats } from '../parts/card.tsx'
+import { Card } from '../parts/card.tsx'
 import { toDrawing } from '../parts/drawing.ts'
+import { RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { isNone, Shown } from '../parts/shown.tsx'
 import { Change, TimeValue, Value } from '../parts/value.tsx'
 
-const SUMS = [
-  ['Fees, 24 hours', 'fees24h'],
-  ['Fees, 7 days', 'fees7d'],
-  ['Fees, 30 days', 'fees30d'],
-  ['Revenue, 24 hours', 'revenue24h'],
-  ['Revenue, 7 days', 'revenue7d'],
-  ['Revenue, 30 days', 'revenue30d'],
+const PERIODS = [
+  ['24 hours', 'fees24h', 'percentChange24h', 'revenue24h'],
+  ['7 days', 'fees7d', 'percentChange7d', 'revenue7d'],
+  ['30 days', 'fees30d', 'percentChange30d', 'revenue30d'],
 ] as const
 
-const CHANGES = [
-  ['Change, 24 hours', 'percentChange24h'],
-  ['Change, 7 days', 'percentChange7d'],
-  ['Change, 30 days', 'percentChange30d'],
-] as const
+type Sums = Answer<'/data/daos/fees'>[number]['feesData']
+
+const SumTable = ({ of }: { of: Sums }) => (
+  <RecordTable
+    caption="Fees and revenue by period"
+    records={PERIODS}
+    keyOf={([period]) => period}
+    columns={[
+      { title: 'Period', cell: ([period]) => period },
+      { title: 'Fees', isNumber: true, cell: ([, fees]) => <Value of={of[fees]} as="usd" /> },
+      { title: 'Change of daily fees', isNumber: true, cell: ([, , change]) => <Change of={of[change]} /> },
+      { title: 'Revenue', isNumber: true, cell: ([, , , revenue]) => <Value of={of[revenue]} as="usd" /> },
+    ]}
+  />
+)
 
 function Summary({ id }: { id: string }) {
   const question = toQuestion('/data/daos/fees', { id: [id] })
@@ -31,21 +39,13 @@ function Summary({ id }: { id: string }) {
       <Shown of={fees} what="fees" isEmpty={(data) => data.length === 0} empty={empty}>
         {([record]) =>
           record !== undefined && (
-            <Stats>
-              {SUMS.map(([name, member]) => (
-                <Stat key={member} name={name}>
-                  <Value of={record.feesData[member]} as="usd" />
-                </Stat>
-              ))}
-              {CHANGES.map(([name, member]) => (
-                <Stat key={member} name={name}>
-                  <Change of={record.feesData[member]} />
-                </Stat>
-              ))}
-              <Stat name="Until">
-                <TimeValue at={record.feesData.lastUpdated} />
-              </Stat>
-            </Stats>
+            <>
+              <SumTable of={record.feesData} />
+              <p class="note">
+                Sums until <TimeValue at={record.feesData.lastUpdated} />. The change compares the fees of the newest
+                day with those of the day before the period.
+              </p>
+            </>
           )
         }
       </Shown>

@@ -34,13 +34,27 @@ const RANGE_TEXTS = { '30d': '30 days', '7d': '7 days', '24h': '24 hours' } as c
 const OF_TOKENS: readonly Named[] = ['prices', 'tvl', 'holders', 'dex-trades']
 const OF_ALL: readonly Named[] = ['market-cap', 'treasury-value', 'index', 'index-token']
 
+/** The states of gaps in words; a state without words has its own name. */
+const STATE_TEXTS: Readonly<Record<string, string>> = {
+  coarser: 'coarser data only',
+  pending: 'not collected yet',
+  failed: 'failed, is retried',
+  unserved: 'no provider has it',
+}
+
 /** The token or DAO of a gap. */
 function Entity({ dataset, id, names }: { dataset: Named; id: string; names: ReadonlyMap<string, string> }) {
   if (OF_ALL.includes(dataset)) return <>all</>
   const kind = OF_TOKENS.includes(dataset) ? 'tokens' : 'daos'
   const name = names.get(id)
   // The lists have no record of ended entities, and their pages would be empty.
-  return name === undefined ? <>ended ({toShort(id)})</> : <a href={`${kind}/${id}`}>{name}</a>
+  return name === undefined ? (
+    <span title={id}>
+      ended {OF_TOKENS.includes(dataset) ? 'token' : 'DAO'} {toShort(id)}
+    </span>
+  ) : (
+    <a href={`${kind}/${id}`}>{name}</a>
+  )
 }
 
 /** The names of live entities; the API has no record of others. */
@@ -135,7 +149,7 @@ export function Gaps() {
                   title: OF_TOKENS.includes(dataset) ? 'Token' : 'DAO',
                   cell: ({ entity }) => <Entity dataset={dataset} id={entity} names={names} />,
                 },
-                { title: 'State', cell: ({ state }) => state },
+                { title: 'State', cell: ({ state }) => STATE_TEXTS[state] ?? state },
                 { title: 'From', cell: ({ from }) => <TimeValue at={from} /> },
                 { title: 'To', cell: ({ to }) => <TimeValue at={to} /> },
                 {

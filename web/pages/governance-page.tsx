@@ -8,7 +8,7 @@ function Daos() {
   const sorting = sortingOf('-votes30d')
   const question = toQuestion('/data/daos/governance/summary', { ...listQuery(), sort: sorting.by })
   const records = useAnswer(question)
-  return <Listing {...{ title: 'Governance by DAO', question, records, sorting, columns: GOVERNANCE }} />
+  return <Listing {...{ title: 'Snapshot governance by DAO', question, records, sorting, columns: GOVERNANCE }} />
 }
 
 /** Open votes of all DAOs by deadline, the newest results, and the activity of each DAO. */

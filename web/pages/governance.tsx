@@ -12,7 +12,7 @@ export function GovernanceSummary({ id, space }: { id: string; space: string | n
   const question = toQuestion('/data/daos/governance/summary', { id: [id] })
   const governance = useAnswer(question)
   return (
-    <Card title="Governance" question={question} facts={governance.received?.facts}>
+    <Card title="Votes on Snapshot" question={question} facts={governance.received?.facts}>
       <Shown of={governance} what="votes" isEmpty={(data) => data.length === 0} empty={NO_SPACE}>
         {([record]) =>
           record !== undefined && (
@@ -20,13 +20,13 @@ export function GovernanceSummary({ id, space }: { id: string; space: string | n
               <Stat name="Proposals">
                 <Value of={record.proposals} as="count" />
               </Stat>
-              <Stat name="Open now">
+              <Stat name="Active proposals">
                 <Value of={record.activeProposals} as="count" />
               </Stat>
               <Stat name="Votes">
                 <Value of={record.votes.count} as="count" />
               </Stat>
-              <Stat name="Votes in 30 days">
+              <Stat name="Votes, 30 days">
                 <Value of={record.votes30d} as="count" />
               </Stat>
               <Stat name="Voters">

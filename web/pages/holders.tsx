@@ -65,7 +65,7 @@ function Concentration({ id, symbol }: { id: string; symbol: string }) {
   if (isNone(holders)) return null
   return (
     <SeriesChart
-      title="Supply held by the largest"
+      title="Supply held by the largest holders"
       name={`${symbol}: share of the supply that the largest holders have together`}
       question={question}
       series={holders}

@@ -53,7 +53,7 @@ export function Overlay<P extends Path>(props: {
             name="scale"
             label="Scale"
             options={[
-              { value: 'hundred', text: 'from 100' },
+              { value: 'hundred', text: 'Start = 100' },
               { value: 'absolute', text: 'US dollars' },
             ]}
             value={scale}

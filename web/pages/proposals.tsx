@@ -12,6 +12,8 @@ const NONE = 'No proposals yet.'
 const NO_SPACES = 'No proposals of any DAO were read yet.'
 const MOST = 10
 const MOST_OF_ALL = 5
+/** Rows of two lines, as high as five rows of one line. */
+const MOST_ENDING = 4
 
 export type Proposal = Answer<'/data/daos/governance/proposals'>[number]
 
@@ -19,7 +21,7 @@ export type Proposal = Answer<'/data/daos/governance/proposals'>[number]
 export const isWeb = (url: string | null): url is string => url !== null && /^https?:\/\//.test(url)
 
 const Title = ({ of: { _id, dao, title } }: { of: Proposal }) => (
-  <a key={_id} href={`daos/${dao}/proposals/${_id}`}>
+  <a key={_id} href={`daos/${dao}/proposals/${_id}`} title={title}>
     {title || 'Proposal without a title'}
   </a>
 )
@@ -46,7 +48,17 @@ const VOTES: Column<Proposal> = {
   isNumber: true,
   cell: ({ votes }) => <Value of={votes} as="count" />,
 }
+const LEADING: Column<Proposal> = {
+  title: 'Leading choice',
+  cell: (proposal) => toLeading(proposal) ?? <Unknown why="No votes counted yet." />,
+}
 const ENDS: Column<Proposal> = { title: 'Ends', cell: ({ endsAt }) => <TimeValue at={endsAt} /> }
+
+/** Where the votes are: on Snapshot, or on a contract of the DAO. */
+const SOURCE: Column<Proposal> = {
+  title: 'Voted on',
+  cell: (proposal) => ('source' in proposal && proposal.source === 'governor' ? 'governor' : 'Snapshot'),
+}
 
 const COLUMNS: readonly Column<Proposal>[] = [
   {
@@ -58,10 +70,11 @@ const COLUMNS: readonly Column<Proposal>[] = [
     ),
   },
   STATE,
-  { title: 'Leading', cell: (proposal) => toLeading(proposal) ?? <Unknown why="No votes counted yet." /> },
+  LEADING,
   VOTES,
-  { title: 'Score', isNumber: true, cell: ({ scoresTotal }) => <Value of={scoresTotal} as="amount" /> },
+  { title: 'Voting power', isNumber: true, cell: ({ scoresTotal }) => <Value of={scoresTotal} as="amount" /> },
   ENDS,
+  SOURCE,
 ]
 
 /** The API's limit of proposals. */
@@ -76,7 +89,7 @@ export function useVoteEnds(dao: string | undefined): readonly ChartEvent[] {
   const { received } = useAnswer(
     id === undefined
       ? undefined
-      : toQuestion('/data/daos/governance/proposals', { id, limit: MOST_ENDS, fields: [...fields] }),
+      : toQuestion('/data/daos/governance/proposals', { id, source: 'all', limit: MOST_ENDS, fields: [...fields] }),
   )
   return useMemo(
     () =>
@@ -90,7 +103,7 @@ export function useVoteEnds(dao: string | undefined): readonly ChartEvent[] {
 }
 
 export function Proposals({ id, limit = MOST }: { id: string; limit?: number }) {
-  const question = toQuestion('/data/daos/governance/proposals', { id, limit })
+  const question = toQuestion('/data/daos/governance/proposals', { id, source: 'all', limit })
   const proposals = useAnswer(question)
   return (
     <Card title="Newest proposals" question={question} facts={proposals.received?.facts}>
@@ -104,15 +117,27 @@ export function Proposals({ id, limit = MOST }: { id: string; limit?: number }) 
 /** A proposal with the name of its DAO. */
 type Named = Proposal & { readonly name: string | undefined }
 
-/** The DAO of a proposal in a table of several DAOs. */
-const DAO: Column<Named> = {
-  title: 'DAO',
-  cell: ({ dao, name }) => (
-    <a key={dao} href={`daos/${dao}`}>
-      {name ?? '…'}
-    </a>
+const DaoLink = ({ of: { dao, name } }: { of: Named }) => (
+  <a key={dao} href={`daos/${dao}`}>
+    {name ?? '…'}
+  </a>
+)
+
+/** The DAO of a proposal in a table of several DAOs. On a narrow screen it is below the title. */
+const DAO: Column<Named> = { title: 'DAO', isWide: true, cell: (proposal) => <DaoLink of={proposal} /> }
+
+/** A title in full, with its DAO below it: always, or where the column of the DAO is hidden. */
+const titled = (isAlways: boolean): Column<Named> => ({
+  title: 'Proposal',
+  cell: (proposal) => (
+    <span class="titled">
+      <Title of={proposal} />
+      <small class={isAlways ? undefined : 'narrow'}>
+        <DaoLink of={proposal} />
+      </small>
+    </span>
   ),
-}
+})
 
 const QUORUM: Column<Proposal> = {
   title: 'Quorum',
@@ -123,27 +148,20 @@ const QUORUM: Column<Proposal> = {
 }
 
 const ALL_COLUMNS: readonly Column<Named>[] = [
-  { title: 'Proposal', cell: (proposal) => <Title of={proposal} /> },
+  titled(false),
   DAO,
   { title: 'Ends', cell: ({ endsAt }) => <Until at={endsAt} /> },
-  { title: 'Leading', cell: (proposal) => toLeading(proposal) ?? <Unknown why="No votes counted yet." /> },
+  LEADING,
   VOTES,
   QUORUM,
 ]
 
 const SOON_COLUMNS: readonly Column<Named>[] = [
-  { title: 'Proposal', cell: (proposal) => <Title of={proposal} /> },
-  DAO,
+  titled(true),
   { title: 'Ends', isNumber: true, cell: ({ endsAt }) => <Until at={endsAt} /> },
 ]
 
-const NEWEST_COLUMNS: readonly Column<Named>[] = [
-  { title: 'Proposal', cell: (proposal) => <Title of={proposal} /> },
-  DAO,
-  STATE,
-  VOTES,
-  ENDS,
-]
+const NEWEST_COLUMNS: readonly Column<Named>[] = [titled(false), DAO, STATE, VOTES, ENDS]
 
 /** `endsBefore` selects proposals of all DAOs: every vote ends before this. */
 const END_OF_TIME = '2100-01-01T00:00:00Z'
@@ -161,8 +179,10 @@ function ProposalsOfAll(props: {
   columns: readonly Column<Named>[]
   empty: string
   isSteady?: boolean
+  /** The height to reserve, in rows of one line. */
+  rows?: number
 }) {
-  const { title, state, endsBefore = END_OF_TIME, sort, limit, isSteady = false } = props
+  const { title, state, endsBefore = END_OF_TIME, sort, limit, isSteady = false, rows = 5 } = props
   const question = toQuestion('/data/daos/governance/proposals', {
     ...{ endsBefore, source: 'all', sort, limit },
     ...(state === undefined ? {} : { state }),
@@ -173,7 +193,7 @@ function ProposalsOfAll(props: {
   const nameById = new Map(names.received?.data.map(({ _id, name }) => [_id, name]))
   return (
     <Card title={title} question={question} facts={proposals.received?.facts}>
-      <Shown of={proposals} what="proposals" isEmpty={(data) => data.length === 0} empty={props.empty} rows={5}>
+      <Shown of={proposals} what="proposals" isEmpty={(data) => data.length === 0} empty={props.empty} rows={rows}>
         {(data) => (
           <RecordTable<Named>
             caption={title}
@@ -200,7 +220,7 @@ export const ActiveProposals = () => (
 /** The votes with the next deadlines. */
 export const EndingSoon = () => (
   <ProposalsOfAll
-    {...{ title: 'Votes ending soon', state: 'active', sort: 'endsAt', limit: MOST_OF_ALL }}
+    {...{ title: 'Votes ending soon', state: 'active', sort: 'endsAt', limit: MOST_ENDING, rows: 6 }}
     columns={SOON_COLUMNS}
     empty="No vote is open."
     isSteady
@@ -209,7 +229,7 @@ export const EndingSoon = () => (
 
 const RESULT_COLUMNS = ALL_COLUMNS.map((column): Column<Named> => {
   if (column.title === 'Ends') return { title: 'Ended', cell: ({ endsAt }) => <DayValue at={endsAt} /> }
-  return column.title === 'Leading' ? { ...column, title: 'Result' } : column
+  return column === LEADING ? { ...column, title: 'Result' } : column
 })
 
 /** The newest results. A canceled vote may end in the future, and has none. */

@@ -36,7 +36,7 @@ export const NAME: ListColumn<Token> = {
     // Keyed by id: another token's name is another link, so it does not count as moved.
     <a key={_id} class="named" href={`tokens/${_id}`}>
       <Mark id={_id} />
-      <span>{name}</span> <small>{symbol}</small>
+      <span title={name}>{name}</span> <small>{symbol}</small>
     </a>
   ),
 }

@@ -29,16 +29,17 @@ function Heading({ token: { _id, name, symbol, financialData } }: { token: Token
   )
 }
 
-function Numbers({ data }: { data: Token['financialData'] }) {
+function Numbers({ data, symbol }: { data: Token['financialData']; symbol: string }) {
+  const unit = <small>{symbol}</small>
   return (
     <Stats>
       <Stat name="Market cap">
         <Value of={data.marketCap} as="usd" />
       </Stat>
-      <Stat name="Fully diluted">
+      <Stat name="Fully diluted market cap">
         <Value of={data.fullyDilutedMarketCap} as="usd" />
       </Stat>
-      <Stat name="Volume 24 h">
+      <Stat name="Volume, 24 h">
         <Value of={data.volume24h} as="usd" />
       </Stat>
       <Stat name="Volume change, 24 h">
@@ -47,14 +48,14 @@ function Numbers({ data }: { data: Token['financialData'] }) {
       <Stat name="Value locked">
         <Value of={data.tvl} as="usd" why={NO_VALUE_LOCKED} />
       </Stat>
-      <Stat name="Circulating">
-        <Value of={data.circulatingSupply} as="amount" />
+      <Stat name="Circulating supply">
+        <Value of={data.circulatingSupply} as="amount" /> {unit}
       </Stat>
       <Stat name="Total supply">
-        <Value of={data.totalSupply} as="amount" />
+        <Value of={data.totalSupply} as="amount" /> {unit}
       </Stat>
       <Stat name="Maximum supply">
-        <Value of={data.maxSupply} as="amount" why={NO_MAXIMUM} />
+        <Value of={data.maxSupply} as="amount" why={NO_MAXIMUM} /> {unit}
       </Stat>
       <Stat name="Change, 1 hour">
         <Change of={data.percentChange1h} />
@@ -111,7 +112,7 @@ export function TokenPage({ id }: { id: string }) {
               <PriceChart id={id} name={token.name} dao={token.dao} />
               <div class="rows">
                 <Card title="Numbers" question={question} facts={facts}>
-                  <Numbers data={token.financialData} />
+                  <Numbers data={token.financialData} symbol={token.symbol} />
                 </Card>
               </div>
             </div>

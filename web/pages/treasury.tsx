@@ -21,9 +21,9 @@ const NO_TREASURY = 'No treasury of this DAO is collected.'
 const NOT_PROVIDED = 'The source does not report it.'
 
 const CHANGES = [
-  ['24 hours', 'percentChange24h'],
-  ['7 days', 'percentChange7d'],
-  ['30 days', 'percentChange30d'],
+  ['Change, 24 hours', 'percentChange24h'],
+  ['Change, 7 days', 'percentChange7d'],
+  ['Change, 30 days', 'percentChange30d'],
 ] as const
 
 /** The value of a treasury and its changes; only the labels while it is loading. */
@@ -66,7 +66,7 @@ const toLines = (points: Points) =>
     as: 'usd',
     at: ({ recordedAt }) => recordedAt,
     lines: [
-      ['all', ({ valueUsd }) => valueUsd],
+      ['total', ({ valueUsd }) => valueUsd],
       ['own token', ({ ownTokenUsd }) => ownTokenUsd],
       ['stablecoins', ({ stablecoinUsd }) => stablecoinUsd],
       ['other', ({ otherUsd: restUsd }) => restUsd],

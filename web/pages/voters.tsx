@@ -20,7 +20,7 @@ export const Voter = ({ address }: { address: string }) => (
 
 /** The voters with the most votes in a DAO. */
 export function Voters({ id, most = MOST_VOTERS }: { id: string; most?: number }) {
-  const question = toQuestion('/data/daos/governance/voters', { id, limit: most })
+  const question = toQuestion('/data/daos/governance/voters', { id, source: 'all', limit: most })
   const voters = useAnswer(question)
   return (
     <Card title="Top voters" question={question} facts={voters.received?.facts}>
@@ -72,11 +72,10 @@ export function VotingPower({ id }: { id: string }) {
   const query = { id, sort: '-lastVotingPower', limit: MOST_RANKS, fields: ['lastVotingPower' as const] }
   const ofVoters = toQuestion('/data/daos/governance/voters', query)
   const voters = useAnswer(isNone(delegates) ? ofVoters : undefined)
-  const title = 'Voting power of the largest'
   if (!isNone(delegates))
     return (
       <SeriesChart
-        title={title}
+        title="Voting power of the largest delegates"
         name="Share of the delegated power that the largest delegates have together"
         question={ofDelegates}
         series={delegates}
@@ -87,7 +86,7 @@ export function VotingPower({ id }: { id: string }) {
   if (isNone(voters)) return null
   return (
     <SeriesChart
-      title={title}
+      title="Voting power of the largest voters"
       name="Power of the latest votes that the largest voters have together"
       question={ofVoters}
       series={voters}

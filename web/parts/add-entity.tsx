@@ -26,7 +26,7 @@ export function AddEntity({ kind, onAdd }: { kind: 'token' | 'dao'; onAdd: (id: 
   return (
     <div class="filters">
       <label>
-        Add
+        Add a {kind === 'token' ? 'token' : 'DAO'}
         <input
           type="search"
           value={words}

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { toCounted, toUtc } from '../format.ts'
+import { toUtc } from '../format.ts'
 import { theme } from '../theme.ts'
 import {
   type Drawing,
@@ -75,8 +75,11 @@ function Events({ drawing }: { drawing: Drawing }) {
   return (
     <details class="drop events">
       {/* A new number is a new element, so nothing moves. */}
-      <summary>
-        <span key={events.length}>▲ {toCounted(events.length, 'event')}</span>
+      <summary title="Events in the range">
+        <span key={events.length}>
+          ▲ {events.length}
+          <span class="word"> {events.length === 1 ? 'event' : 'events'}</span>
+        </span>
       </summary>
       <ul class="menu">
         {events.slice(0, MOST_EVENTS).map((event, at) => (
@@ -137,10 +140,12 @@ export function Chart(props: {
   name: string
   drawing: Drawing
   isLow?: boolean
+  /** Whether the newest value stands above the chart. */
+  hasLead?: boolean
   /** Describes the missing points. */
   absent?: string | undefined
 }) {
-  const { name, drawing, isLow = false, absent } = props
+  const { name, drawing, isLow = false, hasLead = false, absent } = props
   const [at, setAt] = useState<number | undefined>(undefined)
   const [isTable, setTable] = useState(false)
   const [isPart, setPart] = useState(false)
@@ -151,7 +156,8 @@ export function Chart(props: {
   )
   const last = drawing.times.length - 1
   const here = Math.min(at ?? last, last)
-  const hasKey = hasLines(drawing) && drawing.lines.length > 1
+  const isAlone = isLow && !hasLead && drawing.axis !== 'rank'
+  const hasKey = hasLines(drawing) && (drawing.lines.length > 1 || isAlone)
   const onKeyDown = (event: KeyboardEvent) => {
     const part = event.ctrlKey || event.metaKey ? undefined : ZOOMS[event.key]
     if (part !== undefined) {

@@ -1,4 +1,4 @@
-import { type Kind, toCounted, toDistinct, toText, toUtc } from '../format.ts'
+import { type Kind, toDistinct, toText, toUtc } from '../format.ts'
 
 /** A named line: a value at each time, null where nothing was observed. */
 export interface Line {
@@ -73,7 +73,7 @@ export function describeDrawing(drawing: Drawing, absent = ''): string {
   const counts = countMissing(drawing)
   const gaps = counts.filter(({ missing }) => missing > 0)
   const isOne = counts.length === 1
-  if (drawing.axis === 'rank') return `The ${toCounted(points, 'largest one')}.`
+  if (drawing.axis === 'rank') return `From left to right: the 1 to ${points} largest together.`
   if (gaps.length === 0 && points === 1) return absent || '1 point of data so far.'
   if (gaps.length === 0) return absent || `${points} points, no gaps.`
   const said = gaps.map(({ name, missing }) => (isOne ? String(missing) : `${missing} of ${name}`)).join(', ')

@@ -11,21 +11,29 @@ function save(name: string, picture: Blob): void {
   URL.revokeObjectURL(link.href)
 }
 
+const COPY = 'Copy picture'
+
 /** Exports a chart as a picture with its title and source. */
 export function PictureButtons({ name, take }: { name: string; take: (origin: Origin) => Promise<Blob> | undefined }) {
-  const { said, copy } = useCopying('Copy picture', 'The browser refused: save it', name)
+  const { said, copy } = useCopying(COPY, 'The browser refused: save it', name)
   const toOrigin = () => ({
     notice: isDemo ? 'DEMO: all numbers are simulated.' : undefined,
     source: `dao-data, ${location.host}. Made ${toUtc(new Date())}.`,
   })
   return (
     <>
-      <button type="button" class="plain" onClick={() => void take(toOrigin())?.then((picture) => save(name, picture))}>
-        Save picture
+      <button
+        type="button"
+        class="plain"
+        title="Save picture"
+        onClick={() => void take(toOrigin())?.then((picture) => save(name, picture))}
+      >
+        Save<span class="word"> picture</span>
       </button>{' '}
       <button
         type="button"
         class="plain"
+        title={COPY}
         aria-live="polite"
         onClick={() => {
           const picture = take(toOrigin())
@@ -33,7 +41,13 @@ export function PictureButtons({ name, take }: { name: string; take: (origin: Or
             void copy(() => navigator.clipboard.write([new ClipboardItem({ 'image/png': picture })]))
         }}
       >
-        {said}
+        {said === COPY ? (
+          <>
+            Copy<span class="word"> picture</span>
+          </>
+        ) : (
+          said
+        )}
       </button>
     </>
   )

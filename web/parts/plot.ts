@@ -6,6 +6,8 @@ import { type ChartEvent, type Drawing, eventsIn, hasLines, toPlace, toPointText
 import { type Origin, toPicture } from './picture.ts'
 
 const DAY = 86_400
+/** Distances of the marks on the axis of daily values: whole days, months of 30 days and years. */
+const DAILY = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 30, 60, 90, 120, 180, 365, 730, 1825].map((days) => days * DAY)
 
 function toTick(seconds: number, step: number): string {
   const at = new Date(seconds * 1000)
@@ -25,6 +27,10 @@ function toAlone(values: readonly (number | null)[]): number[] {
   })
   return alone
 }
+
+/** Whether no two values are of one day. */
+const isDaily = ({ axis, times }: Drawing) =>
+  axis !== 'rank' && times.every((time, at) => at === 0 || time - (times[at - 1] ?? time) >= DAY)
 
 export interface Plot {
   /** Draws newer points of the same lines. A zoomed view is kept while it contains points. */
@@ -111,7 +117,8 @@ function toSeries(drawing: Drawing, colors: Colors, aloneOf: (line: number) => n
       label: name,
       stroke,
       spanGaps: false,
-      width: drawing.kind === 'candles' ? 0 : 1.5,
+      // The line of a stack's total is the upper edge of its last part.
+      width: drawing.kind === 'candles' || (drawing.kind === 'stack' && index === drawing.lines.length - 1) ? 0 : 1.5,
       ...toFill(drawing, index, stroke),
       ...(drawing.kind === 'bars' && bars !== undefined ? { paths: bars } : {}),
       ...(drawing.kind === 'candles' ? { paths: () => null } : {}),
@@ -255,6 +262,7 @@ export function draw(
           ...axis,
           size: 28,
           grid: { show: false },
+          ...(isDaily(drawing) ? { incrs: DAILY } : {}),
           values: (_plot, splits, _axis, _space, step) =>
             splits.map((at) => (isRanked ? toMark(at, 'count', step) : toTick(at, step))),
         },

@@ -12,9 +12,12 @@ export interface Column<T> {
   readonly isNumber?: boolean
   /** Long text with several lines. */
   readonly isText?: boolean
+  /** Hidden on a phone, where another column has its content. */
+  readonly isWide?: boolean
 }
 
-const toClass = <T,>({ isNumber, isText }: Column<T>) => (isNumber ? 'number' : isText ? 'text' : undefined)
+const toClass = <T,>({ isNumber, isText, isWide }: Column<T>) =>
+  isNumber ? 'number' : isText ? 'text' : isWide ? 'wide' : undefined
 
 interface Sorting {
   /** The API's sort parameter: a member, with `-` before it for descending order. */
@@ -114,8 +117,9 @@ function useReserved(section: { readonly current: HTMLElement | null }, isLong: 
       if (element === null) return
       const headings = [...element.querySelectorAll<HTMLElement>('table:not(.steady) th')]
       for (const heading of headings) heading.style.removeProperty('--width')
-      // All is read before anything is written: a read after a write lays the whole table out again.
-      const widths = headings.map((heading) => [heading, heading.offsetWidth] as const)
+      // All is read before anything is written: a read after a write lays the whole table out again. Widths are not
+      // rounded, so that their sum does not exceed the width of the table.
+      const widths = headings.map((heading) => [heading, heading.getBoundingClientRect().width] as const)
       // The first row has one border less.
       const height = element.querySelector('tbody tr + tr')?.getBoundingClientRect().height
       for (const [heading, width] of widths) heading.style.setProperty('--width', `${width}px`)

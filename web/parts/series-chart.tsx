@@ -14,6 +14,7 @@ function Drawn<T>(props: {
   data: T
   toDrawing: (data: T) => Drawing
   isLow: boolean
+  hasLead: boolean
   absent: string | undefined
   events: readonly ChartEvent[] | undefined
 }) {
@@ -23,7 +24,7 @@ function Drawn<T>(props: {
     () => ({ ...props.toDrawing(data), ...(events === undefined ? {} : { events }) }),
     [data, name, events],
   )
-  return <Chart name={props.name} drawing={drawing} isLow={props.isLow} absent={props.absent} />
+  return <Chart name={props.name} drawing={drawing} isLow={props.isLow} hasLead={props.hasLead} absent={props.absent} />
 }
 
 /** A card with a chart of one series of the API. `name` identifies the drawing: another name is another drawing. */
@@ -65,6 +66,7 @@ export function SeriesChart<T>(props: {
                 data={data}
                 toDrawing={props.toDrawing}
                 isLow={props.isLow ?? false}
+                hasLead={props.children !== undefined}
                 events={props.events}
                 absent={missing > 0 ? props.toAbsent?.(missing, points + missing) : undefined}
               />

@@ -90,7 +90,7 @@ export function Treemap(props: { name: string; cells: readonly Cell[]; as: Kind;
           const cell = cellOf(tile)
           const content = (
             <>
-              <b>{nameOf(tile)}</b> <Value of={tile.value} as={as} />
+              <b title={nameOf(tile)}>{nameOf(tile)}</b> <Value of={tile.value} as={as} />
             </>
           )
           const point = () => setAt(index)
