@@ -240,8 +240,8 @@ function toApproximate(row: object, members: readonly string[]): object {
 }
 
 /**
- * Splits rows into independent parts: a snapshot of holders or of a treasury is a list of parts. The voting period of a
- * proposal is part of the proposal.
+ * Splits rows into independent parts: a snapshot of holders or of a treasury is a list of parts. The voting period and the
+ * text of a proposal are part of the proposal.
  */
 function toParts(row: object): [string, string][] {
   const observed = row as Readonly<Record<string, unknown>>
@@ -249,7 +249,8 @@ function toParts(row: object): [string, string][] {
   if (MARKERS.has(kind)) return []
   const time = observed.observed_at ?? observed.traded_at
   const vote = kind === 'vote' ? [address] : []
-  const event = [observed.transaction_hash, observed.log_index, kind === 'times' ? 'proposal' : kind, space, proposal]
+  const what = kind === 'times' || kind === 'text' ? 'proposal' : kind
+  const event = [observed.transaction_hash, observed.log_index, what, space, proposal]
   const key = [observed.token, observed.dao, time, ...event, ...vote].filter((part) => part !== undefined)
   const list = observed.holders ?? observed.holdings
   if (!Array.isArray(list)) return [[key.join(' '), JSON.stringify(row)]]

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
 import type { GovernanceRow } from '../../shared/datasets/governance.ts'
 import { DataError } from '../../shared/errors.ts'
+import type { Statement } from '../../shared/store/clickhouse.ts'
 import type { HttpRequest } from '../../workers/http/client.ts'
 import type { ProviderContext } from '../../workers/job/define-job.ts'
 import governance from '../../workers/jobs/governance.ts'
@@ -25,7 +26,9 @@ function openHub(down: ReadonlySet<string>) {
     return { data: { votes: [{ ...of, voter: VOTER, proposal: { id: of.id } }] } }
   }
   const config = parseConfig({ SNAPSHOT_REQUESTS_PER_MINUTE: '6000' })
-  const context = { config, log: silent, http: { open: () => ({ json }) } }
+  // All texts are stored.
+  const rows = async ({ params }: Statement) => [{ proposal: `0x${params?.space}`, edited: CREATED }]
+  const context = { config, db: { rows }, log: silent, http: { open: () => ({ json }) } }
   const [collector] = governance.connect(context as unknown as ProviderContext)
   return collector ?? expect.unreachable('a provider')
 }
@@ -73,7 +76,12 @@ function openSpace(space: Pick<Space, 'proposals' | 'votes'>, change: (answer: A
     const reply = await standIn.handle({ ...request, body: JSON.stringify(body) }, world)
     return change(JSON.parse(reply.body) as Answer)
   }
-  const context = { config: parseConfig({}), log: silent, http: { open: () => ({ json }) } }
+  const context = {
+    config: parseConfig({}),
+    db: { rows: async () => [] },
+    log: silent,
+    http: { open: () => ({ json }) },
+  }
   const [collector = expect.unreachable('a provider')] = governance.connect(context as unknown as ProviderContext)
   return {
     asked: requests,
