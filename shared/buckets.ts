@@ -105,8 +105,8 @@ export const RUNS = (numbers: string) =>
 type Due = Pick<Dataset, 'cadence' | 'hasOwnTimes' | 'computedFrom'>
 
 /**
- * The end of a dataset's due buckets, in Unix milliseconds. A slot is collected until the next slot begins. It fills
- * its own bucket, or the bucket before if rows have times of their own. A computed bucket is due once its inputs are.
+ * The end of a dataset's due buckets, in Unix milliseconds. A slot is collected until the next slot begins. The
+ * slot fills its own bucket; with `hasOwnTimes` it fills the previous bucket. A computed bucket is due once its inputs are.
  */
 export function toDueEnd({ cadence, hasOwnTimes, computedFrom = [] }: Due, now: number): number {
   const current = toBucketStart(now, cadence)

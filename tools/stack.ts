@@ -48,7 +48,7 @@ function toDemoSettings(upstream: string): Record<string, string> {
     ...toStandInSettings(upstream),
     ALERTS_FILE: resolve('tools/demo-alerts.json'),
     RATINGS_SOURCE: resolve('test/upstream/data/sample-ratings.csv'),
-    // Those of .env are places of the live system.
+    // The values in .env are targets of the live system.
     PUBLISH_TO: '',
     PUBLISHED_FOLDER: '',
   }

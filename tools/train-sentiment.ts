@@ -9,24 +9,24 @@ import { LEXICON } from '../workers/sentiment/lexicon.ts'
 import { createScorer, toBytes, toModel, toSoftmax, WEIGHTS_FILE, type Weights } from '../workers/sentiment/model.ts'
 import { toScore } from '../workers/sentiment/mood.ts'
 
-/** A labelled text; labels are places in `MOODS`. */
+/** A labelled text; labels are positions in `MOODS`. */
 export interface LabelledText {
   readonly label: number
   readonly language: string
   readonly text: string
 }
 
-/** Texts of one source and language. Each group has its own share of each mood, which training keeps apart. */
+/** Texts of one source and language. Training has a separate prior for the mood shares of each group. */
 interface TrainingGroup {
   readonly texts: readonly LabelledText[]
-  /** How much a text counts. */
+  /** Weight of each text in the training. */
   readonly weight: number
 }
 
 interface TrainingInput {
   /** The first group sets the share of each mood that the model starts from. */
   readonly groups: readonly TrainingGroup[]
-  /** Groups for balance, the first one, and for calibration, all of them; none of whose texts are trained on. */
+  /** Groups that are not trained on. The first one sets the balance; all of them set the calibration. */
   readonly validation: readonly (readonly LabelledText[])[]
   /** Word vectors of one length, by word; may be empty. */
   readonly vectors: ReadonlyMap<string, Float32Array>

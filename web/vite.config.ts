@@ -21,6 +21,6 @@ export default defineConfig({
   plugins: [compressWasm],
   // The reader of files uses one decompressor. An unused one compiles WebAssembly on import, which its policy forbids.
   worker: { rolldownOptions: { treeshake: { moduleSideEffects: (id) => !id.includes('hyparquet-compressors') } } },
-  // Without `development: false` each element of the build would carry its place in the source.
+  // Without `development: false` each element of the build would contain its position in the source.
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact', development: false } },
 })

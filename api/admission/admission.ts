@@ -144,15 +144,14 @@ const MAX_WAITING_ANSWERS = 512
  * wait. Clients of long answers tolerate a longer wait.
  */
 const DOWNLOADS = { maxWaiting: 256, maxWaitMs: 30_000, maxHeavyWaitMs: 15_000 }
-/** Each long answer holds memory and possibly a file. One client uses at most half, so that others find free places. */
+/** Each long answer uses memory and possibly a file. One client uses at most half, so that other clients are served. */
 const MAX_LONG_ANSWERS = 256
 const MAX_LONG_ANSWERS_PER_CLIENT = MAX_LONG_ANSWERS / 2
 /**
- * With disk space a statement ends quickly, else it lasts as long as the client reads. 64 slow statements take up to 2.2
- * GB of ClickHouse's memory, about half of its default, and more than half of the reader's quota of execution time. The
- * rest suffices for all other requests; 128 statements would not leave enough. Statements have no limit per client: they
- * are as slow as their clients only without disk space, and 64 slow readers of one address are then served like any
- * others.
+ * Maximum number of statements of long answers. If disk space is available, a statement ends quickly; if not, it lasts as
+ * long as the client reads. 64 slow statements take up to 2.2 GB of ClickHouse's memory, which is about half of its
+ * default. They also take more than half of the reader's quota of execution time. 128 statements would be too many for
+ * other requests to run. There is no limit per client, because statements are slow only without disk space.
  */
 const MAX_STATEMENTS = 64
 const MAX_UNREAD_BYTES = 128 * 1024 * 1024
@@ -162,7 +161,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const { maxAnswers: slots, maxDownloads } = config.api
   const clientKeyOf = createToClient(config.api.trustedProxies)
   const metersOf = createMeters(metrics)
-  // Half of the slots stay free for other clients.
+  // One client uses at most half of the slots.
   const answers = { slots, slotsPerClient: Math.ceil(slots / 2), maxWaiting: MAX_WAITING_ANSWERS }
   const readers = createSlowReaders(log, minimumRate)
   const { rejected } = metersOf('limits')

@@ -8,13 +8,13 @@ import type { Standing } from './admission.ts'
 type OnCounted = (standing: Standing, error?: unknown) => void
 
 export interface Counting {
-  /** Counts a request of the client key `who`, and reports the state of its window. */
-  count(who: string, allowance: Allowance, onCounted: OnCounted): void
+  /** Counts a request of a client, and reports the state of its window. */
+  count(clientKey: string, allowance: Allowance, onCounted: OnCounted): void
   /** Whether all processes count together, which means that Redis accepts writes now. */
   isShared(): Promise<boolean>
 }
 
-/** A client's window, as far as this process knows it. */
+/** A client's window, as of the last command of this process. */
 interface Window {
   /** Positions in the window that are reserved for the next requests of this process. */
   next: number
@@ -27,14 +27,14 @@ interface Window {
 }
 
 /**
- * At least `BURST` requests in one command are a burst. `AHEAD` further requests are then reserved for each of them, but
- * at most 1/64 of the remaining quota, because no other process can use the reserved part. Without it, counting eight
- * concurrent requests takes four times the processor time.
+ * At least `BURST` requests in one command are a burst. The process then reserves `AHEAD` further requests for each
+ * request of the burst, but at most `MOST_AHEAD` of the remaining quota: no other process can use the reserved part.
+ * Without reservations, counting eight concurrent requests takes four times the processor time.
  */
 const BURST = 4
 const AHEAD = 16
 const MOST_AHEAD = 1 / 64
-/** Each request of further clients takes a command. */
+/** Maximum number of clients with a window in memory. Each request of other clients takes a command. */
 const MAX_WINDOWS = 10_000
 
 const isOpen = ({ endsAt }: Window) => performance.now() < endsAt
@@ -43,7 +43,7 @@ const isOpen = ({ endsAt }: Window) => performance.now() < endsAt
 const isKnown = (window: Window, { requests }: Allowance) =>
   isOpen(window) && (window.next <= window.last || window.last >= requests)
 
-/** Takes the next position of the window for a request. */
+/** Assigns the next position in the window to a request, and reports the remaining quota. */
 function take(window: Window, { requests }: Allowance, onCounted: OnCounted): void {
   const own = window.next
   window.next += 1
@@ -74,14 +74,14 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
     return limiter
   }
   /** Counts the waiting requests with one command. */
-  const countWaiting = async (who: string, allowance: Allowance, window: Window): Promise<void> => {
+  const countWaiting = async (clientKey: string, allowance: Allowance, window: Window): Promise<void> => {
     const name = `${allowance.requests}/${allowance.seconds}`
     const limiter = limiters.get(name) ?? createLimiter(name, allowance)
     const ahead = countAhead(window, allowance)
     const counted = window.waiting.splice(0)
     try {
       // Over its limit the library rejects with the state of the window.
-      const state = await limiter.consume(who, counted.length + ahead).catch((over: unknown) => {
+      const state = await limiter.consume(clientKey, counted.length + ahead).catch((over: unknown) => {
         if (over instanceof RateLimiterRes) return over
         throw over
       })
@@ -93,10 +93,10 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
       for (const onCounted of counted) onCounted({ isWithin: false, remaining: 0, resetMs: 0 }, error)
     }
   }
-  const countAll = async (who: string, allowance: Allowance, window: Window): Promise<void> => {
+  const countAll = async (clientKey: string, allowance: Allowance, window: Window): Promise<void> => {
     window.isCounting = true
     while (window.waiting.length > 0) {
-      if (!isKnown(window, allowance)) await countWaiting(who, allowance, window)
+      if (!isKnown(window, allowance)) await countWaiting(clientKey, allowance, window)
       else for (const onCounted of window.waiting.splice(0, 1)) take(window, allowance, onCounted)
     }
     window.isCounting = false
@@ -109,14 +109,14 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
         () => false,
       )
     },
-    count: (who, allowance, onCounted) => {
+    count: (clientKey, allowance, onCounted) => {
       // A changed allowance begins another window.
-      const place = `${who} ${allowance.requests}/${allowance.seconds}`
-      const window = windows.get(place) ?? { next: 1, last: 0, endsAt: 0, waiting: [], isCounting: false }
+      const windowKey = `${clientKey} ${allowance.requests}/${allowance.seconds}`
+      const window = windows.get(windowKey) ?? { next: 1, last: 0, endsAt: 0, waiting: [], isCounting: false }
       if (!window.isCounting && isKnown(window, allowance)) return take(window, allowance, onCounted)
-      windows.set(place, window)
+      windows.set(windowKey, window)
       window.waiting.push(onCounted)
-      if (!window.isCounting) void countAll(who, allowance, window)
+      if (!window.isCounting) void countAll(clientKey, allowance, window)
     },
   }
 }

@@ -21,19 +21,19 @@ export interface QueueMeters {
   rejected(): void
 }
 
-/** A page with a hundred charts requests all of them at once. */
+/** A page with a hundred charts sends a hundred concurrent requests. */
 const MAX_WAITING_PER_CLIENT = 128
 const MAX_WAIT_MS = 3_000
-/** A short line is sufficient to keep the slots of a heavy client busy, and it is empty soon after the load ends. */
+/** A short queue is sufficient to keep the slots of a heavy client busy, and it is empty soon after the load ends. */
 const MAX_HEAVY_WAIT_MS = 500
-/** A client is heavy if at least `HEAVY_LINE` of its requests waited during all of this time. */
+/** A client is heavy if at least `HEAVY_LENGTH` of its requests waited during all of this time. */
 const HEAVY_AFTER_MS = 1_000
 /**
  * A browser sends about `MODEST` requests concurrently. A heavy client with fewer waiting requests is not rejected
- * earlier than others, so its line does not become shorter than `HEAVY_LINE` while it floods, and it stays heavy.
+ * earlier than others, so its queue does not become shorter than `HEAVY_LENGTH` while it floods, and it remains heavy.
  */
 const MODEST = 16
-const HEAVY_LINE = MODEST / 2
+const HEAVY_LENGTH = MODEST / 2
 /**
  * While other clients send requests, a heavy client gets this share of the slots, and each of its slots pauses for
  * `PAUSE` times the duration of its work. Statements compete for the cores, and one process writes all answers: without
@@ -49,7 +49,7 @@ const LATE = 3
 const NEWEST_WEIGHT = 0.1
 
 /** One shared error object: creating an error takes longer than deciding to reject. */
-const REJECTION = toUnavailable('Too many answers are waited for at once.')
+const REJECTION = toUnavailable('Too many requests are waiting for answers.')
 
 interface Waiting {
   client: Client
@@ -59,10 +59,10 @@ interface Waiting {
 
 interface Client {
   readonly key: ClientKey
-  readonly line: Set<Waiting>
+  readonly queue: Set<Waiting>
   /** Number of slots in use, or in a pause. */
   running: number
-  /** Since when the line has at least `HEAVY_LINE` requests; infinity while it is shorter. */
+  /** Time since which the queue has `HEAVY_LENGTH` or more requests, in ms of `clock`; infinity if it is shorter. */
   longSince: number
 }
 
@@ -80,20 +80,20 @@ export function createFairQueue(limits: QueueLimits, meters: QueueMeters): FairQ
   let lightAt = Number.NEGATIVE_INFINITY
 
   const findClient = (key: ClientKey): Client =>
-    clients.get(key) ?? { key, line: new Set(), running: 0, longSince: Number.POSITIVE_INFINITY }
+    clients.get(key) ?? { key, queue: new Set(), running: 0, longSince: Number.POSITIVE_INFINITY }
   const update = (client: Client) => {
-    client.longSince = client.line.size < HEAVY_LINE ? Number.POSITIVE_INFINITY : Math.min(client.longSince, clock())
-    if (client.line.size + client.running > 0) clients.set(client.key, client)
+    client.longSince = client.queue.size < HEAVY_LENGTH ? Number.POSITIVE_INFINITY : Math.min(client.longSince, clock())
+    if (client.queue.size + client.running > 0) clients.set(client.key, client)
     else clients.delete(client.key)
     meters.waiting(waiting)
   }
   const add = (one: Waiting) => {
-    one.client.line.add(one)
+    one.client.queue.add(one)
     waiting += 1
     update(one.client)
   }
   const remove = (one: Waiting) => {
-    if (!one.client.line.delete(one)) return
+    if (!one.client.queue.delete(one)) return
     waiting -= 1
     update(one.client)
   }
@@ -105,7 +105,7 @@ export function createFairQueue(limits: QueueLimits, meters: QueueMeters): FairQ
   /** The expected wait of a client's request behind `own` others of that client. */
   const expectWaitMs = (client: Client, own: number) => {
     let ahead = own
-    for (const other of clients.values()) if (other !== client) ahead += Math.min(other.line.size, own + 1)
+    for (const other of clients.values()) if (other !== client) ahead += Math.min(other.queue.size, own + 1)
     // All clients use all slots; the requests of one client use its slots only.
     const ownSlots = isReduced(client) ? heavySlots / (1 + PAUSE) : slotsPerClient
     const durations = Math.max((ahead + 1) / slots, (own + 1) / ownSlots)
@@ -114,7 +114,7 @@ export function createFairQueue(limits: QueueLimits, meters: QueueMeters): FairQ
   }
   /** Whether a new request of the client would wait too long. The burst of a client that is not flooding may wait. */
   const isTooLong = (client: Client): boolean => {
-    const { size } = client.line
+    const { size } = client.queue
     if (size >= MAX_WAITING_PER_CLIENT) return true
     const isFlooding = isHeavy(client) && size >= MODEST
     return isFlooding ? expectWaitMs(client, size) > maxHeavyWaitMs : expectWaitMs(client, 0) > maxWaitMs
@@ -124,20 +124,20 @@ export function createFairQueue(limits: QueueLimits, meters: QueueMeters): FairQ
     return REJECTION
   }
   const rejectWaiting = (one: Waiting) => one.fail(countRejection())
-  /** Makes room for a new request: if the queue is full, the newest request of the longest line is rejected. */
+  /** If all queues together are full, rejects the newest request of the longest one, or else the new request. */
   const makeRoom = (client: Client) => {
     if (isTooLong(client)) throw countRejection()
     if (waiting < maxWaiting) return
-    const lines = [...clients.values()].map(({ line }) => [...line])
-    const longest = lines.reduce((most, line) => (line.length > most.length ? line : most), [])
+    const queues = [...clients.values()].map(({ queue }) => [...queue])
+    const longest = queues.reduce((most, queue) => (queue.length > most.length ? queue : most), [])
     const newest = longest.at(-1)
-    if (newest === undefined || longest.length <= client.line.size + 1) throw countRejection()
+    if (newest === undefined || longest.length <= client.queue.size + 1) throw countRejection()
     rejectWaiting(newest)
   }
 
   const findNext = (): Waiting | undefined => {
     for (const client of clients.values()) {
-      const [first] = client.line
+      const [first] = client.queue
       if (first !== undefined && hasSlot(client)) return first
     }
     return undefined
@@ -205,7 +205,7 @@ export function createFairQueue(limits: QueueLimits, meters: QueueMeters): FairQ
       alsoFor: (key) => {
         const other = findClient(key)
         // -1 if the request does not wait any more.
-        if ([...one.client.line].indexOf(one) <= other.line.size) return
+        if ([...one.client.queue].indexOf(one) <= other.queue.size) return
         remove(one)
         one.client = other
         add(one)
@@ -221,7 +221,7 @@ export function createFairQueue(limits: QueueLimits, meters: QueueMeters): FairQ
     enter: (key, signal) => {
       signal.throwIfAborted()
       const client = findClient(key)
-      if (client.line.size === 0) lightAt = clock()
+      if (client.queue.size === 0) lightAt = clock()
       // Slots per client change with time: waiting requests start before the new one.
       startNext()
       if (hasSlot(client)) return { turn: Promise.resolve(start(client, clock())), alsoFor: () => {} }

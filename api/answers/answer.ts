@@ -118,8 +118,8 @@ export class DataChanged extends DataError {
 }
 
 /**
- * Number of last bytes held back until they are verified. When ClickHouse fails, the error is in the last 16 kB that it
- * sends and names statements and tables. None of it may reach clients.
+ * Number of last bytes that are buffered until they are verified. If ClickHouse fails, the last 16 kB that it
+ * sends contain the error. Clients must not receive it, because it names statements and tables.
  */
 const HELD_BYTES = 32 * 1024
 

@@ -41,8 +41,8 @@ export interface Slice {
 }
 
 /**
- * Binary search for the first row that fulfils a condition which then holds for all later rows; the number of rows if
- * there is none.
+ * Finds the first row that meets a condition by binary search; returns the number of rows if there is none. If a row meets
+ * the condition, all later rows must meet it.
  */
 function findRow(rows: Rows, holds: (at: number) => boolean): number {
   let [low, high] = [0, countRows(rows)]

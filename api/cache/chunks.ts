@@ -54,8 +54,8 @@ export interface ChunkCache {
 /** Estimated memory overhead of an entry, in addition to its bytes. */
 const ENTRY_BYTES = 560
 /**
- * How much later a value that was read by a statement is evicted than a derived value: after so many times the budget in
- * added bytes. Reading it takes several times as long per byte.
+ * A value that a statement read is evicted later than a derived value, because reading it takes several times as long
+ * per byte. The difference is `READ_BUDGETS` times the budget, in bytes of added values.
  */
 const READ_BUDGETS = 2
 

@@ -44,7 +44,7 @@ interface Progress {
 const countRead = (socket: Socket) => socket.bytesWritten - socket.writableLength
 
 /**
- * Closes connections whose clients read almost nothing: each holds memory, and with a long answer a database statement.
+ * Closes connections whose clients read almost nothing. Each uses memory, and a long answer also a database statement.
  * A client that has read everything sent so far and waits for the database is never slow.
  */
 export function createSlowReaders(log: Logger, rate = MINIMUM_RATE): SlowReaders {

@@ -81,13 +81,13 @@ const toRecord = ({ name, plural, schema }: GroupSums) =>
       tokens: uint32.describe('Live tokens that are listed in /data/tokens.'),
       daos: uint32.describe('Live DAOs.'),
       marketCapUsd: numberOrNull.describe(
-        'Sum of the known market caps of the tokens, in US dollars; null where none is known.',
+        'Sum of the known market caps of the tokens, in US dollars; null if none is known.',
       ),
       treasuryUsd: numberOrNull.describe(
-        'Sum of the known treasuries of the DAOs, in US dollars; null where none is known.',
+        'Sum of the known treasuries of the DAOs, in US dollars; null if none is known.',
       ),
       volume24hUsd: numberOrNull.describe(
-        'Sum of the known `volume24h` of the tokens, in US dollars; null where none is known.',
+        'Sum of the known `volume24h` of the tokens, in US dollars; null if none is known.',
       ),
       change24h: numberOrNull.describe(
         'Change over 24 hours of the total market cap at current supplies, in percent, over the tokens whose market cap and price change are known; null if there are none.',
@@ -103,7 +103,7 @@ export function defineGroupSums(sums: GroupSums): Route {
     path: sums.path,
     tag: 'Aggregated',
     summary: sums.summary,
-    description: `Sums over the records of /data/tokens and /data/daos/treasury with this \`${name}\`, the largest market cap first. ${sums.note} A sum is null where nothing of it is known; one without any tokens and DAOs is listed as well. With \`asOf\` over the records of that moment; what a token of the same DAO was exchanged for counts from that day on.`,
+    description: `Sums over the records of /data/tokens and /data/daos/treasury with this \`${name}\`, the largest market cap first. ${sums.note} A sum is null if nothing of it is known; one without any tokens and DAOs is listed as well. With \`asOf\` over the records of that moment; what a token of the same DAO was exchanged for counts from that day on.`,
     name: `aggregated-${sums.plural}`,
     record: toRecord(sums),
     hasPast: true,

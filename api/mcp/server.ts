@@ -12,8 +12,8 @@ const INSTRUCTIONS = `Data about DAOs and their tokens. Begin with search or des
 const CALL_TIMEOUT_MS = 30_000
 
 /**
- * Position of the data in an answer. Clients pass their model either the text or the structured content, so the default
- * is both; text only is for clients that pass both.
+ * Members of a tool result that contain the data. Most clients give their model either the text or the structured
+ * content, so the default is both. `text` is for clients that give it both.
  */
 export type DataIn = 'both' | 'text'
 

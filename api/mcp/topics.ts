@@ -72,7 +72,7 @@ export async function readTopics(source: Source): Promise<readonly Topic[]> {
   return topics
 }
 
-/** @throws Mistake with the nearest resource, or all. */
+/** @throws Mistake that names the most similar resource, or lists all resources if none is similar. */
 export async function findTopic(source: Source, name: string): Promise<Topic> {
   const topics = await readTopics(source)
   const requested = name.replace(/^\/?(data\/)?/, '')

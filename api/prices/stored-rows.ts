@@ -97,7 +97,7 @@ function createColumnReader(rows: StoredRows, name: string) {
   }
 }
 
-/** The first of the rows for which a condition holds that then holds for all later rows. */
+/** The first row that meets a condition. If a row meets the condition, all later rows must meet it. */
 function findRow(count: number, holds: (row: number) => boolean): number {
   let [low, high] = [0, count]
   while (low < high) {

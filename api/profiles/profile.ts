@@ -133,7 +133,7 @@ function toAnswer<E extends Named>(
 /** The schema of a section's records. */
 function toSchema({ route }: Pick<Section<Named>, 'route'>): z.ZodType {
   if (route.record === undefined) throw new Error(`${route.path} has no records`)
-  return route.record.nullable().describe(`The record of ${route.path}; null where \`unavailable\` has the reason.`)
+  return route.record.nullable().describe(`The record of ${route.path}; null if \`unavailable\` has the reason.`)
 }
 
 function toResponse<E extends Named>({ kind, schema, sections }: Profile<E>) {

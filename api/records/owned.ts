@@ -71,8 +71,8 @@ interface OwnerCount {
 
 /**
  * The owners with the rows of a page: the first ones that together have more than `limit` rows, or all. Counts the rows of
- * `size` owners, and if they are too few of twice as many, so that a page does not read the rows of all owners. `count`
- * may stop at `most` rows in order, and may return less than an owner has, but not more.
+ * `size` owners. If these have too few rows, counts twice as many owners, so a page does not read the rows of all owners.
+ * `count` may stop after `most` rows, and may return fewer rows than an owner has, but not more.
  */
 export async function findOwnersOfPage<Count extends OwnerCount>(
   keys: readonly number[],

@@ -29,21 +29,25 @@ export const uint64 = z.int().register(columnTypes, { type: 'UInt64' })
 /** A count that may be unknown. */
 export const countOrNull = z.number().register(columnTypes, { type: 'UInt64' }).nullable()
 
+const [QUOTE, BACKSLASH, COMMA, LINE_END] = [0x22, 0x5c, 0x2c, 0x0a]
+const [LIST, LIST_END, OBJECT, OBJECT_END] = [0x5b, 0x5d, 0x7b, 0x7d]
+
 /** The end of a JSON value that begins at `at`: a string, an object, a list, or a word. */
 function endOf(text: string, at: number): number {
-  const opening = text[at]
-  if (opening === '"') return endOfString(text, at)
-  if (opening !== '{' && opening !== '[') {
-    let end = at
-    while (end < text.length && !',}]'.includes(text[end] as string)) end++
-    return end
+  const opening = text.charCodeAt(at)
+  if (opening === QUOTE) return endOfString(text, at)
+  if (opening !== OBJECT && opening !== LIST) {
+    for (let end = at; ; end++) {
+      const char = text.charCodeAt(end)
+      if (char === COMMA || char === OBJECT_END || char === LIST_END || end === text.length) return end
+    }
   }
   let depth = 0
   for (let end = at; ; end++) {
-    const char = text[end]
-    if (char === '"') end = endOfString(text, end) - 1
-    else if (char === '{' || char === '[') depth++
-    else if (char === '}' || char === ']') depth--
+    const char = text.charCodeAt(end)
+    if (char === QUOTE) end = endOfString(text, end) - 1
+    else if (char === OBJECT || char === LIST) depth++
+    else if (char === OBJECT_END || char === LIST_END) depth--
     if (depth === 0) return end + 1
   }
 }
@@ -51,7 +55,7 @@ function endOf(text: string, at: number): number {
 function endOfString(text: string, at: number): number {
   for (let end = text.indexOf('"', at + 1); ; end = text.indexOf('"', end + 1)) {
     let slashes = 0
-    while (text[end - 1 - slashes] === '\\') slashes++
+    while (text.charCodeAt(end - 1 - slashes) === BACKSLASH) slashes++
     if (slashes % 2 === 0) return end + 1
   }
 }
@@ -76,25 +80,64 @@ const quote = (text: string) => `"${text.replaceAll('"', '""')}"`
 /** Converts a value's JSON to CSV: unknown is an empty field, a list is JSON in quotes. */
 function toCell(json: string): string {
   if (json === 'null') return ''
-  if (json.startsWith('"')) return quote(JSON.parse(json) as string)
-  return json.startsWith('[') ? quote(json) : json
+  const opening = json.charCodeAt(0)
+  // Without a backslash a text contains no quotes, and is the same in CSV.
+  if (opening === QUOTE) return json.includes('\\') ? quote(JSON.parse(json) as string) : json
+  return opening === LIST ? quote(json) : json
 }
 
-function toCells(schema: z.ZodType, json: string): string[] {
-  const inner = schema instanceof z.ZodNullable ? (schema.unwrap() as z.ZodType) : schema
-  if (!(inner instanceof z.ZodObject)) return [toCell(json)]
-  const members = json === 'null' ? new Map<string, string>() : readMembers(json)
-  return Object.entries(inner.shape as z.ZodRawShape).flatMap(([name, one]) =>
-    toCells(one as z.ZodType, members.get(name) ?? 'null'),
-  )
+/** A member of an object in JSON: the text before its value, and the members of the value if it is an object. */
+interface JsonMember {
+  readonly name: string
+  readonly before: string
+  readonly inner: readonly JsonMember[] | undefined
+  readonly isWritten: boolean
+}
+
+function toJsonMembers(schema: z.ZodType, fields?: readonly string[]): readonly JsonMember[] | undefined {
+  const inner = schema instanceof z.ZodNullable ? schema.unwrap() : schema
+  if (!(inner instanceof z.ZodObject)) return undefined
+  return Object.entries(inner.shape as z.ZodRawShape).map(([name, one]) => ({
+    name,
+    before: `${JSON.stringify(name)}:`,
+    inner: toJsonMembers(one as z.ZodType),
+    isWritten: fields?.includes(name) ?? true,
+  }))
+}
+
+/**
+ * Adds the cells of a value that begins at a position. Returns its end. Usually members are in the order of their schema;
+ * any other member is found by its name.
+ */
+function addCells(cells: string[], members: readonly JsonMember[] | undefined, json: string, at: number): number {
+  if (members === undefined) {
+    const end = endOf(json, at)
+    cells.push(toCell(json.slice(at, end)))
+    return end
+  }
+  const isThere = json.charCodeAt(at) === OBJECT
+  let byName: ReadonlyMap<string, string> | undefined = isThere ? undefined : new Map()
+  let end = at
+  for (const { name, before, inner, isWritten } of members) {
+    const value = end + 1 + before.length
+    if (isThere && json.startsWith(before, end + 1)) {
+      end = isWritten ? addCells(cells, inner, json, value) : endOf(json, value)
+      continue
+    }
+    byName ??= readMembers(json.slice(at, endOf(json, at)))
+    if (isWritten) addCells(cells, inner, byName.get(name) ?? 'null', 0)
+  }
+  return byName === undefined ? end + 1 : endOf(json, at)
 }
 
 /** Converts records from JSON to CSV, byte for byte as ClickHouse writes it (`CSVWithNames`). */
 function toCsv(record: z.ZodObject, fields: readonly string[], records: readonly string[]): string {
   const columns = toColumns(record, fields, { shape: 'flat', hasLists: false })
+  const members = toJsonMembers(record, fields)
   const lines = records.map((json) => {
-    const members = readMembers(json)
-    return fields.flatMap((name) => toCells(record.shape[name] as z.ZodType, members.get(name) ?? 'null')).join(',')
+    const cells: string[] = []
+    addCells(cells, members, json, 0)
+    return cells.join(',')
   })
   return [columns.map(({ name }) => quote(name)).join(','), ...lines, ''].join('\n')
 }
@@ -106,10 +149,6 @@ function pickFields(json: string, fields: readonly string[]): string {
 
 /** Returns a buffer of the given length. Its content is undefined. */
 type Allocate = (bytes: number) => Buffer
-
-const [OPEN, COMMA, CLOSE, LINE_END] = [...'[,]\n'].map((text) => text.charCodeAt(0)) as [
-  ...[number, number, number, number],
-]
 
 /** Copies records into one buffer from `start` on, each with a byte after it. Joining many small buffers costs more. */
 function joinRecords(records: readonly Buffer[], separator: number, start: number, allocate: Allocate) {
@@ -129,10 +168,10 @@ function toLines(records: readonly Buffer[], allocate: Allocate): Buffer {
 
 function toArray(records: readonly Buffer[], allocate: Allocate): Buffer {
   const { bytes, length } = joinRecords(records, COMMA, 1, allocate)
-  bytes[0] = OPEN
+  bytes[0] = LIST
   // The closing bracket replaces the last comma, if there is one.
   const end = Math.max(1, length - 1)
-  bytes[end] = CLOSE
+  bytes[end] = LIST_END
   return bytes.subarray(0, end + 1)
 }
 

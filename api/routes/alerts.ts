@@ -22,7 +22,7 @@ const values = z
     observedAt: timeValue.nullable().describe('Time of the value or event; null if there is none.'),
     value: numberOrNull.describe('The value that fired the rule; null for events.'),
     before: numberOrNull.describe('The value that it is compared with; null if there is none.'),
-    threshold: numberOrNull.describe('The bound of the rule; null where it has none.'),
+    threshold: numberOrNull.describe('The bound of the rule; null if it has none.'),
     unit: z.string().nullable().describe('`USD`, or null for counts and shares.'),
   })
   .meta({ id: 'AlertValues', description: 'The numbers behind an alert.' })

@@ -7,7 +7,7 @@ const chainRecord = z
     _id: idValue.describe('Id of the chain.'),
     name: z.string().describe('Name of the chain.'),
     slug: z.string().describe('Name in URLs; the parameter `chain` accepts it and the id.'),
-    chainId: z.int().nullable().describe('EIP-155 number; null where the chain has none.'),
+    chainId: z.int().nullable().describe('EIP-155 number; null if the chain has none.'),
   })
   .meta({ id: 'Chain', description: 'A blockchain.' })
 

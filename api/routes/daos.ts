@@ -15,7 +15,7 @@ const embeddedToken = z
   })
   .meta({ id: 'DaoToken', description: 'The token of a DAO, without financial data.' })
 
-const link = (what: string) => z.url().nullable().describe(`URL of ${what}; null where none is known.`)
+const link = (what: string) => z.url().nullable().describe(`URL of ${what}; null if none is known.`)
 
 const daoRecord = z
   .strictObject({
@@ -31,12 +31,12 @@ const daoRecord = z
     whitepaper: link('its white paper'),
     tokenomics: link("its description of the token's economics"),
     chain: z.array(idValue).describe('Ids of the chains that it is on, records of /data/chains.'),
-    token: embeddedToken.nullable().describe('Its token; null where it has none.'),
+    token: embeddedToken.nullable().describe('Its token; null if it has none.'),
     live: z.boolean().describe('Whether data is collected of it.'),
     createdAt: timeValue.describe('When the record was made here.'),
     updatedAt: timeValue.describe('When the record last changed.'),
     __v: uint32.describe('How often the record changed since `createdAt`.'),
-    twitterid: z.string().nullable().describe('The number of its account on Twitter; null where unknown.'),
+    twitterid: z.string().nullable().describe('The number of its account on Twitter; null if unknown.'),
     slug: z.string().describe('Name in URLs.'),
     verified: z.boolean().describe('Whether a person has checked the record.'),
     description: z.string().describe('Description; empty if unknown.'),
@@ -58,7 +58,7 @@ export const daosRoute = defineList({
   aliases: ['/data/daos/'],
   summary: 'Live DAOs with their token and links',
   description:
-    "All live DAOs, or those that `id` and `name` select; a name also fits by the symbol of the DAO's token. Exact name matches come first, then by the token's market cap, largest first, then by name. `discord` is a link; `image` is null where none is known, and /marks/{_id}.svg has a mark in its place; `category` and `chain` are ids of /data/categories and /data/chains; `__v` counts how often the record changed since `createdAt`.",
+    "All live DAOs, or those that `id` and `name` select; a name also fits by the symbol of the DAO's token. Exact name matches come first, then by the token's market cap, largest first, then by name. `discord` is a link; `image` is null if none is known, and /marks/{_id}.svg has a mark in its place; `category` and `chain` are ids of /data/categories and /data/chains; `__v` counts how often the record changed since `createdAt`.",
   of: listedDaos,
   record: daoRecord,
   datasets: [daoLinks, tokenPrices, twitterCounts],

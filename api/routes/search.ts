@@ -13,7 +13,10 @@ const found = z
     type: z.enum(['token', 'dao']).describe('Whether it is a token or a DAO.'),
     _id: idValue.describe('Id of the token or the DAO.'),
     name: z.string().describe('Its name.'),
-    symbol: z.string().nullable().describe("Its symbol: a DAO's is that of its token, null where it has none."),
+    symbol: z
+      .string()
+      .nullable()
+      .describe('The symbol of the token; for a DAO, of its token. Null if a DAO has no token.'),
     slug: z.string().nullable().describe("A DAO's name in URLs; null for a token."),
     image: z.url().nullable().describe("URL of a DAO's logo; null for a token and where none is known."),
     matched: z

@@ -12,9 +12,9 @@ export const tokenFacts = {
   symbol: z.string().describe('Its ticker symbol; several tokens may share one.'),
   contractAddress: z.string().describe('Address of its contract on `chain`; in lower case on EVM chains.'),
   decimal: uint8.describe('Decimal places of an amount on the chain.'),
-  live: z.boolean().describe('Whether data is collected of it: those that ended only show up with `asOf`.'),
+  live: z.boolean().describe('Whether its data is still collected. A token that has ended is listed only with `asOf`.'),
   dao: idValue.describe('Id of the DAO that it belongs to.'),
-  cmcId: z.string().nullable().describe('Id at CoinMarketCap; null where it is not listed there.'),
+  cmcId: z.string().nullable().describe('Id at CoinMarketCap; null if it is not listed there.'),
   chain: idValue.describe('Id of its chain, a record of /data/chains.'),
 }
 
@@ -33,7 +33,7 @@ export const TOKEN_LINKS = "t.live_price, concat({charts: String}, t.id, '.svg')
 
 /** The change of the price, in percent. */
 const priceChange = (over: string) =>
-  numberOrNull.describe(`Change of the price over ${over}, in percent (1.5 is +1.5 %); null where unknown.`)
+  numberOrNull.describe(`Change of the price over ${over}, in percent (1.5 is +1.5 %); null if unknown.`)
 
 const financialData = z
   .strictObject({
@@ -50,14 +50,14 @@ const financialData = z
       'Trading volume of the last 24 hours on all markets, in US dollars; null if unknown.',
     ),
     volumeChange24h: numberOrNull.describe(
-      'Change of `volume24h` against the 24 hours before, in percent; null where unknown.',
+      'Change of `volume24h` against the 24 hours before, in percent; null if unknown.',
     ),
     totalSupply: numberOrNull.describe('Total supply in tokens; null if unknown.'),
     circulatingSupply: numberOrNull.describe('Circulating supply in tokens; null if unknown.'),
     fullyDilutedMarketCap: numberOrNull.describe('Price times maximum supply, in US dollars; null if unknown.'),
     maxSupply: numberOrNull.describe('Maximum supply in tokens; null if there is no limit or it is unknown.'),
     tvl: numberOrNull.describe(
-      "Value locked in the DAO's protocols, in US dollars; null where it has none or none is known.",
+      "Value locked in the DAO's protocols, in US dollars; null if it has none or none is known.",
     ),
   })
   .meta({ id: 'FinancialData', description: 'The last observed quote of a token.' })

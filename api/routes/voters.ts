@@ -20,7 +20,7 @@ const membership = z
       'Power that is delegated to it now on the token that the governors count; without such a token, the voting power of its last vote. Null if neither is known.',
     ),
     delegators: countOrNull.describe(
-      'Accounts that delegate to it; null where delegations are not collected, or were not read to their end yet.',
+      'Accounts that delegate to it; null if delegations are not collected, or were not read to their end yet.',
     ),
   })
   .meta({ id: 'VoterInDao', description: 'Votes and delegated power of an address in one DAO.' })

@@ -97,7 +97,7 @@ export interface StoredSource {
 
 /** A series with cached chunks, in one form of its text. */
 export interface Series {
-  /** Distinguishes it from all other cached series, apart from its form. */
+  /** The identity of the series in the cache. It does not include the form of the text. */
   readonly key: string
   readonly dataset: string
   readonly form: PointsForm

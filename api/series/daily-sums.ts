@@ -201,21 +201,21 @@ function toSumRecords({ sum, count }: SumNames) {
     z.strictObject({ [count.name]: uint32.describe(`${count.noun} that ${which}.`) }).describe('The parts of the sum.')
   const toPoint = (members: z.ZodRawShape, description: string) =>
     z.strictObject({
-      recordedAt: timeValue.describe('The day: its first moment.'),
+      recordedAt: timeValue.describe('The first moment of the day, in UTC.'),
       [sum.name]: z.strictObject(members).describe(description),
     })
   const plain = { value: z.number().describe('The sum in US dollars.'), metadata: metadata('have a part in the sum') }
   const likeForLike = {
-    value: z.number().describe('The sum in US dollars over those that have a value on the earlier day as well.'),
-    before: z.number().describe('The sum over the same ones on the earlier day, in US dollars.'),
+    value: z.number().describe('The sum in US dollars over the members with a value on both days.'),
+    before: z.number().describe('The sum over the same members on the earlier day, in US dollars.'),
     change: z.number().describe('Change from `before` to `value`, in percent.'),
     metadata: metadata('have a value on both days'),
   }
   return {
     plain: toPoint(plain, `${sum.of}.`).meta({ id: sum.series, description: `${sum.of} on one day.` }),
-    likeForLike: toPoint(likeForLike, `${sum.of}, of those that are in both days.`).meta({
+    likeForLike: toPoint(likeForLike, `${sum.of}, over the members with a value on both days.`).meta({
       id: `LikeForLike${sum.series}`,
-      description: `${sum.of} on one day against an earlier one, of those that are in both. With \`basis=like-for-like\`.`,
+      description: `${sum.of} on one day compared with an earlier day, over the members with a value on both days. With \`basis=like-for-like\`.`,
     }),
   }
 }

@@ -60,15 +60,12 @@ export type SeriesCall = Pick<AppContext, 'now' | 'db' | 'chunks'> & {
   readonly signal: AbortSignal
 }
 
-/** Maximum number of points that are written from cached ones in another form than theirs, in the only thread. */
-const MOST_REWRITTEN = 2_500
-
 /** Whether the form of an answer is that of the cached points. */
 const hasFormOfPoints = ({ format, hasAllFields }: Representation): boolean => format === 'json' && hasAllFields
 
 /** Whether ClickHouse writes an answer of this many points, instead of this process from cached points. */
 export const isWritten = (representation: Representation, points: number): boolean =>
-  !hasFormOfPoints(representation) && (FORMATS[representation.format].isBinary || points > MOST_REWRITTEN)
+  !hasFormOfPoints(representation) && (FORMATS[representation.format].isBinary || points > MOST_CACHED.pricePoints)
 
 /**
  * The `peek` of a series: its answer from cached chunks alone, undefined if a value must be read.
@@ -201,7 +198,7 @@ async function answerWritten(
   return { ...(representation.format === 'json' ? inFrame(answer, frame) : answer), ...facts }
 }
 
-/** Headers of such an answer. Missing buckets are counted over the range, or over the part that `limit` selected. */
+/** The headers of a series answer. Missing buckets are counted over the range, or over the part that `limit` selected. */
 function toHeaders(
   { range, interval, due, order }: Pick<SeriesQuery, 'range' | 'interval' | 'due' | 'order'>,
   { first, last, next, ...counts }: Described & { readonly next: string },

@@ -101,8 +101,8 @@ const [ENV_START, ENV_END] = [47, 48]
 
 /**
  * Overwrites the initial environment of this process, because SQL in the engine can read `/proc/self/environ`, and the
- * environment may contain provider keys. `process.env` keeps its values. DATA_DIR stays readable: operators and tests
- * find the process of a data folder by it. Systems without /proc need no change.
+ * environment may contain provider keys. `process.env` keeps its values. DATA_DIR remains readable, because
+ * operators and tests use it to find the process of a data folder. Systems without /proc need no change.
  */
 export function hideEnvironment(): void {
   if (!existsSync('/proc/self/environ')) return

@@ -214,7 +214,7 @@ async function finishStatements(
     await until(END_MS, async () => (await readRunning(admin)).length === 0)
     await admin.command({ query: 'SYSTEM STOP LISTEN HTTP' })
   } catch (error) {
-    // For example out of memory; the engine ends regardless.
+    // For example, ClickHouse is out of memory. The process ends even if statements are running.
     console.error(`ClickHouse is stopped with running statements: ${toReason(error)}`)
   }
 }

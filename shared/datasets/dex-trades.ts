@@ -86,8 +86,8 @@ WITH
     )
     GROUP BY token
   ),
-  -- A scalar, because on a cluster a set that is made of a set cannot be handed on. Taken apart into a set where it is used,
-  -- because only a set picks ranges by the sorting key.
+  -- An array, because on a cluster a subquery with a subquery cannot be sent to other nodes. The statement unpacks it into
+  -- a set, because only a set selects ranges by the sorting key.
   (SELECT groupArray(tuple(token, first_day)) FROM ends ARRAY JOIN [${FIRST_DAYS.join(', ')}] AS first_day) AS first_days
 SELECT sums.*, parties.pools, parties.takers, parties.exchanges
 FROM

@@ -47,6 +47,16 @@ const proposal = cast.extend({
   url: z.url({ protocol: /^https?$/ }).nullable(),
   is_flagged: z.boolean(),
 })
+/** The text of a proposal in Markdown, as its author wrote it; `at` is the time of its last edit, or of its creation. */
+const proposalText = z.strictObject({
+  dao,
+  space: text,
+  kind: z.literal('text'),
+  proposal: text,
+  address: z.literal(''),
+  at,
+  body: z.string(),
+})
 const reading = z.strictObject({
   dao,
   space: text,
@@ -58,10 +68,10 @@ const reading = z.strictObject({
 
 /**
  * A reading of a DAO's space, by `kind`: a vote (`address` voted on `proposal`) or a proposal (`address` is its
- * author), with `at` as the time of creation; a reading, which means that the space was completely read up to `at`; or
+ * author), with `at` as the time of creation; the text of a proposal; a reading, which means that the space was completely read up to `at`; or
  * a sweep, which started at `at` and saw every existing proposal.
  */
-export const governanceRow = z.discriminatedUnion('kind', [vote, proposal, reading])
+export const governanceRow = z.discriminatedUnion('kind', [vote, proposal, proposalText, reading])
 
 export type GovernanceRow = z.infer<typeof governanceRow>
 

@@ -51,8 +51,8 @@ export async function recordExpected(
 }
 
 /**
- * Groups entities with the same expected ranges. An entity with a range of its own forms its own group; the others are
- * grouped by their end.
+ * Groups entities with the same expected ranges. An entity with an individual range has a separate group; the others
+ * are grouped by their end.
  */
 export function groupByExpected(
   entities: readonly Entity[],

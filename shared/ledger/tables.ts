@@ -233,14 +233,14 @@ export async function readOpenNotes(db: Database): Promise<ReadonlyMap<string, N
 
 const toText = (ms: number) => new Date(ms).toISOString()
 
-/** Writes notes; one that has the same beginning as an older one of the same entity and lane takes its place. */
+/** Writes notes. A note replaces the older note of the same entity and queue class (`lane`) with the same start. */
 export async function writeNotes(
   db: Database,
   dataset: Pick<LedgerDataset, 'name'>,
   notes: readonly Note[],
 ): Promise<void> {
   if (notes.length === 0) return
-  // Member by member: a note that was read has its time of writing beside.
+  // Copies the members by name, because a note that was read also has the time at which it was written.
   const rows = notes.map(({ entity, lane, from, to, state, provider, reason, since, tries, nextTry }) => ({
     dataset: dataset.name,
     entity,

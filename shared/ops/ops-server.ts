@@ -11,7 +11,7 @@ export type Checks = Readonly<Record<string, () => Promise<unknown>>>
 /** State of a process on its operations port. */
 interface OpsState {
   readonly checks: Checks
-  /** More pages under one path. */
+  /** An additional listener for all requests below one path, such as the dashboard of the queues. */
   readonly pages?: { readonly path: string; readonly listener: RequestListener }
 }
 
@@ -36,8 +36,8 @@ export interface OpsServer {
 const CHECK_TIMEOUT_MS = 3_000
 
 /**
- * Serves a process's operations port, apart from the public one: `/metrics` (Prometheus), `/health/live` (the process
- * responds) and `/health/ready` (all checks pass; else 503 with the reason of each failed check).
+ * Serves a process's operations port, which is separate from the public one. `/metrics` is for Prometheus.
+ * `/health/live` shows that the process responds. `/health/ready` answers 503 with the reason of each failed check.
  * @returns undefined if the port is 0.
  * @throws DataError `config` with the setting's name if the port is taken.
  */

@@ -158,10 +158,22 @@ function createClients(config: Config['clickhouse'], access: 'write' | 'read', d
     // Callers receive every failure and log it once with its context.
     log: { level: ClickHouseLogLevel.OFF },
     keep_alive: { enabled: true },
+    json: { parse: JSON.parse, stringify },
   }
   const quick: ClickHouseClient = createClient({ ...settings, max_open_connections: MAX_CONNECTIONS })
   const long: ClickHouseClient = createClient({ ...settings, max_open_connections: MAX_LONG_CONNECTIONS })
   return { quick, long, close: async () => void (await Promise.all([quick.close(), long.close()])) }
+}
+
+/**
+ * JSON as ClickHouse accepts it. It rejects lone surrogates, and with them the whole insert. They have no encoding in
+ * UTF-8, so each becomes the replacement character, as in the native format.
+ */
+function stringify(value: unknown): string {
+  const text = JSON.stringify(value)
+  if (!text.includes('\\ud')) return text
+  // Escapes are matched one by one, because an escaped backslash may precede the letters.
+  return text.replace(/\\(?:(ud[89a-f]..)|.)/g, (all, surrogate) => (surrogate === undefined ? all : '\ufffd'))
 }
 
 /** The options of every request: trace headers, settings, abort signal. */

@@ -142,7 +142,10 @@ describe('stored rows after the kills', () => {
   // Trades are stored by block and votes by creation, not by slot: one read without kills must give the same rows.
   const full = {
     'dex-trades': ['dex_trades'],
-    governance: ['dao_votes', 'dao_cast_votes', 'dao_proposals', 'dao_proposal_details', 'governance_readings'],
+    governance: [
+      ...['dao_votes', 'dao_cast_votes', 'dao_proposals', 'dao_proposal_details', 'dao_proposal_texts'],
+      'governance_readings',
+    ],
     daos: ['dao_links'],
   }
   let alone: string

@@ -98,6 +98,18 @@ describe('rows as a Native block', () => {
     expect(await read('native')).toEqual(await read('json'))
   })
 
+  it('have the replacement character for a lone surrogate, as JSON rows have', async () => {
+    const texts = ['a\ud800b', '\udfff', '\\ud800', '\\\ud800', '\u{1f600}\ude00', '\u0000\u2028']
+    const broken = texts.map((text, key) => ({ ...row, key, text }))
+    await database.db.insert({ table: 'native', rows: broken })
+    const [first, ...rest] = broken
+    await database.db.insert({ table: 'json', rows: [{ ...first, more: null }, ...rest] })
+    expect(await read('native')).toEqual(await read('json'))
+    expect((await read('json')).map(({ text }) => text)).toEqual([
+      ...['a\ufffdb', '\ufffd', '\\ud800', '\\\ufffd', '\u{1f600}\ufffd', '\u0000\u2028'],
+    ])
+  })
+
   it('work for a hundred thousand rows', async () => {
     const many = Array.from({ length: 100_000 }, (_, at) => ({ ...row, key: at, number: at / 7, text: `text ${at}` }))
     await database.db.insert({ table: 'native', rows: many })

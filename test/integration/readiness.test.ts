@@ -82,7 +82,7 @@ describe('GET /health/ready', () => {
       const answer = await fetch(`${second.url}/data/tokens/historic-financial?interval=5m&name=Uniswap&${day}`)
       if (answer.status === 503) refused.push(await answer.text())
     })
-    await expect.poll(() => refused).toEqual([expect.stringContaining('Too many answers are waited for at once')])
+    await expect.poll(() => refused).toEqual([expect.stringContaining('Too many requests are waiting for answers')])
     await expect.poll(() => new Set(toDays().slice(before)).size).toBe(PLACES)
     const countQueries = countPings()
     const answer = fetch(`${second.url}/health/ready`)

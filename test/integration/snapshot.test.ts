@@ -28,7 +28,12 @@ async function open(space: Partial<Space> = {}, settings: Record<string, string>
   closers.push(hub.close)
   const { http, calls } = createObservedClients()
   const base = { SNAPSHOT_BASE_URL: hub.baseUrl, SNAPSHOT_REQUESTS_PER_MINUTE: '60000', ...settings }
-  const source = snapshot.connect({ config: parseConfig(base), http, db: noDatabase, log: silent })
+  const source = snapshot.connect({
+    config: parseConfig(base),
+    http,
+    db: { ...noDatabase, rows: async () => [] },
+    log: silent,
+  })
   const read = (progress = START, slot = SLOT) =>
     source.fetchGovernance({ ...place, slot }, progress, unlimited, signal)
   return { hub, calls, read }
@@ -64,6 +69,32 @@ describe('Snapshot client', () => {
     ]
     expect(reading?.rows).toEqual(rows)
     for (const row of rows) expect(governanceRow.parse(row)).toEqual(row)
+  })
+
+  it('reads texts with their edit time, and reports those that it cannot read', async () => {
+    const texts = [toProposal({ id: '0xedited', body: '# Text', updated: T + 200 }), toProposal({ id: '0xnone' })]
+    const { read, hub } = await open({ proposals: [...texts, toProposal({ id: '0xempty', body: '' })] })
+    const about = { dao: 7, space: 'test.eth', kind: 'text', address: '' }
+    const rows = [
+      { ...about, proposal: '0xedited', at: '2024-01-01T00:03:20.000Z', body: '# Text' },
+      { ...about, proposal: '0xempty', at: '2024-01-01T00:01:30.000Z', body: '' },
+    ]
+    const readTexts = async () => (await read())?.rows.filter(({ kind }) => kind === 'text')
+    expect((await readTexts())?.sort((a, b) => String(a.proposal).localeCompare(String(b.proposal)))).toEqual(rows)
+    for (const row of rows) expect(governanceRow.parse(row)).toEqual(row)
+
+    const found = await fetch(`${hub.baseUrl}/graphql`, {
+      method: 'POST',
+      body: JSON.stringify({ query: 'query All { proposals(where: {space: "test.eth"}) { id created } }' }),
+    })
+    hub.next.push(
+      jsonReply(await found.json()),
+      jsonReply({ data: { proposals: [null, { id: '0xedited', created: T, body: 5 }] }, errors: [{ message: 'no' }] }),
+    )
+    expect(await read()).toMatchObject({
+      ...{ isComplete: true, unreadable: ['no', expect.stringContaining('body: ')] },
+      rows: [...Array(3).fill({ kind: 'proposal' }), { kind: 'sweep' }],
+    })
   })
 
   it('pages through more votes of one time than a page has', async () => {

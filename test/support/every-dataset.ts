@@ -189,12 +189,16 @@ async function storeGovernance(db: Database, daos: readonly Dao[], now: number):
       ...{ scores: n === 0 ? [0.1, 2] : [], scores_total: n === 0 ? 2.1 : null, votes: 5, quorum: null },
       ...{ starts_at: at(start), ends_at: at(start + 3), url: n === 0 ? null : 'https://snapshot.box/#/s:x' },
     }))
+    // The text of one is empty, and those of two are unknown.
+    const texts = ['# Summary\n\n**Yes** or no?\u2028', '', '<b>"Text"</b>, of several\nlines'].map((body, n) => ({
+      ...{ ...common, kind: 'text', proposal: `0x${n}`, at: at([-40, -1, 1][n] ?? 0), body },
+    }))
     const choices = ['1', '[2,1]', '{"1":0.5,"2":1}', '"0xsecret"', 'null']
     const votes = choices.map((choice, n) => ({
       ...{ ...common, kind: 'vote', proposal: `0x${n % 2}`, address: address(n), at: at(-n / 8 - 0.5) },
       ...{ choice, voting_power: n === 4 ? null : 10 / 3 ** n },
     }))
-    return [...proposals, ...votes, { ...common, kind: 'reading', at: at(0) }]
+    return [...proposals, ...texts, ...votes, { ...common, kind: 'reading', at: at(0) }]
   })
   await db.insert({ table: 'governance_in', rows })
 }

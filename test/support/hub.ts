@@ -22,11 +22,27 @@ export const NOTHING: World = {
   chain: () => null,
 }
 
-/** A Snapshot hub with one space on a free port. Replies pushed to `next` are sent once instead. */
-export async function startHub(space: Space) {
+/** The query of a request: the name of its operation, and its variables. */
+export interface HubQuery {
+  readonly name: string
+  readonly variables: { readonly ids?: readonly string[] }
+}
+
+/**
+ * A Snapshot hub with one space on a free port. Replies pushed to `next` are sent once instead, and replies of
+ * `intercept` always. `queries` has every query.
+ */
+export async function startHub(space: Space, intercept: (query: HubQuery) => Reply | undefined = () => undefined) {
   const next: Reply[] = []
+  const queries: HubQuery[] = []
+  const toQuery = (body: string): HubQuery => {
+    const { query, variables } = JSON.parse(body) as { query: string; variables: HubQuery['variables'] }
+    const one = { name: /^query (\w+)/.exec(query)?.[1] ?? '', variables }
+    queries.push(one)
+    return one
+  }
   const answer = async (path: string, method: string, headers: object, body: string): Promise<Reply> =>
-    next.shift() ??
+    [next.shift(), intercept(toQuery(body))].find((reply) => reply !== undefined) ??
     snapshot.handle(
       { method, path, query: new URLSearchParams(), headers: { ...headers }, body, now: 0, plan: 'open' },
       { ...NOTHING, space: (id) => (id === space.id ? space : null) },
@@ -38,7 +54,7 @@ export async function startHub(space: Space) {
       .then((reply) => response.writeHead(reply.status, reply.headers).end(reply.body))
       .catch((error: unknown) => response.destroy(error as Error))
   })
-  return { ...server, next }
+  return { ...server, next, queries }
 }
 
 /** Base time of space tests, in Unix seconds. */

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { QUESTIONS } from '../../web/sql/views.ts'
+import { type Catalog, QUESTIONS } from '../../web/sql/views.ts'
 import { publish } from '../../workers/publish/publish.ts'
 import { openFolder } from '../../workers/publish/target.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
@@ -30,6 +30,7 @@ describe.skipIf(!hasBrowser)('SQL page in a browser', () => {
       ...{ token: priced().key, at: NOW - 3 * 86_400_000 + step * 10 * 3_600_000, price: 1.25 + step / 3 },
     }))
     await storeQuotes(database.writer, quotes)
+    await storeQuotes(database.writer, january())
     await publish({
       ...{ db: database.writer, registry: database.registry, target: openFolder(database.writer, folder) },
       ...{ keepDays: 7, publicUrl: 'https://data.example', now: () => NOW },
@@ -44,6 +45,16 @@ describe.skipIf(!hasBrowser)('SQL page in a browser', () => {
     await rm(root, { recursive: true, force: true })
   })
 
+  /** A month of three other tokens, whose file is so large that only parts of it are read. */
+  const january = () =>
+    database.registry.tokens
+      .filter(({ live, key }) => live && key !== priced().key)
+      .slice(0, 3)
+      .flatMap(({ key: token }, nth) =>
+        Array.from({ length: 8_000 }, (_, step) => ({
+          ...{ token, at: Date.parse('2024-01-01') + step * 300_000, price: nth + Math.exp(Math.sin(step * 7.1)) },
+        })),
+      )
   const priced = () => {
     const token = database.registry.tokens.find(({ live }) => live)
     if (token === undefined) throw new Error('the registry has no live token')
@@ -110,7 +121,55 @@ describe.skipIf(!hasBrowser)('SQL page in a browser', () => {
     expect(await errorsOf(page)).toEqual([])
     expect(loaded).toEqual([expect.stringMatching(/^\/published\/prices\/interval=1d\/year=2024\/month=03\//)])
     await run(page, "SELECT count(*) FROM prices WHERE interval = '1d'")
-    await expect.poll(() => loaded).toHaveLength(2)
+    await expect.poll(() => loaded).toHaveLength(3)
+    await close()
+  })
+
+  it('reads the rows of the selected tokens from a large file', async () => {
+    const { page, close } = await open('/sql')
+    const ranges: (string | undefined)[] = []
+    page.on('request', (request) => request.url().endsWith('.parquet') && ranges.push(request.headers().range))
+    const quotes = january()
+    const tokens = [...new Set(quotes.map(({ token }) => token))]
+    const idOf = (token: number | undefined) => database.registry.tokens.find(({ key }) => key === token)?.id ?? ''
+    const [one = '', two = ''] = tokens.map(idOf)
+    const sumOf = (ids: readonly string[]) => {
+      const own = quotes.filter(({ token }) => ids.includes(idOf(token)))
+      return [String(own.length), own.reduce((sum, { price }) => sum + price, 0).toFixed(3)]
+    }
+    const read = async (condition: string) => {
+      await run(
+        page,
+        `SELECT count(*), printf('%.3f', sum(price)) FROM prices WHERE interval = '5m' AND month = 1 ${condition}`,
+      )
+      expect(await errorsOf(page)).toEqual([])
+      return (await cellsOf(page))[0]
+    }
+    expect(await read(`AND token_id = '${one}'`)).toEqual(sumOf([one]))
+    expect(await read(`AND token_id = '${two}'`)).toEqual(sumOf([two]))
+    expect(await read(`AND token_id IN ('${one}', '${two}')`)).toEqual(sumOf([one, two]))
+    expect(await read(`AND (token_id = '${one}' OR token_id > '${two}')`)).toEqual(
+      sumOf(tokens.map(idOf).filter((id) => id === one || id > two)),
+    )
+    expect(await read('')).toEqual(sumOf(tokens.map(idOf)))
+    expect(ranges.length).toBeGreaterThan(1)
+    expect(ranges.filter((range) => range === undefined)).toEqual([])
+    await close()
+  })
+
+  it('counts the rows of all files, without a condition', async () => {
+    const { page, close } = await open('/sql')
+    await run(
+      page,
+      "SELECT interval, month, count(*) FROM prices WHERE interval IN ('5m', '1d') GROUP BY ALL ORDER BY ALL",
+    )
+    expect(await errorsOf(page)).toEqual([])
+    const catalog = (await (await fetch(`${api.url}/published/catalog.json`)).json()) as Catalog
+    const files = catalog.datasets.find(({ name }) => name === 'prices')?.partitions ?? []
+    const expected = files
+      .filter(({ keys: { interval = '' } }) => ['5m', '1d'].includes(interval))
+      .map(({ keys, rows }) => [keys.interval, String(Number(keys.month)), String(rows)])
+    expect(await cellsOf(page)).toEqual(expected.sort())
     await close()
   })
 

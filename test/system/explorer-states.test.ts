@@ -261,6 +261,39 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
     await close()
   })
 
+  it('shows the text of a proposal without its HTML, unsafe links and images of other hosts', async () => {
+    const body = [
+      '# Summary',
+      'A **bold** plan.<br>See [the forum](https://forum.example.com/t/1), [this](javascript:alert(1)) \u202eor not.',
+      '<script>document.title = "changed"</script>',
+      '<img src="https://images.example.com/a.png" onerror="alert(1)">',
+      '![A chart](https://images.example.com/b.png)',
+      '| Team | Amount |\n| --- | ---: |\n| Audit | 5 |',
+    ]
+    const proposal = { _id: SECOND, dao: ID, title: 'Fund', state: 'closed', author: '0x00', url: null, outcome: null }
+    const result = { choices: ['For'], scores: [1], scoresTotal: 1, votes: 1, quorum: 0 }
+    const times = { createdAt: '2024-03-01T00:00:00.000Z', startsAt: null, endsAt: '2024-03-09T00:00:00.000Z' }
+    const { page, close } = await open(`/daos/${ID}/proposals/${SECOND}`, {
+      daos: [DAO],
+      'daos/governance/proposals': (route: Route) => {
+        expect(queryOf(route).get('include')).toBe('body')
+        return route.fulfill({ json: [{ ...proposal, ...result, ...times, body: body.join('\n\n') }] })
+      },
+      'daos/governance/votes': [],
+    })
+    const text = page.getByRole('region', { name: 'Text', exact: true })
+    await text.getByRole('heading', { level: 3, name: 'Summary' }).waitFor()
+    expect(await text.getByRole('paragraph').first().textContent()).toBe(
+      'A bold plan.See the forum, [this](javascript:alert(1)) or not.',
+    )
+    expect(await text.locator('img, script, [style], [onerror]').count()).toBe(0)
+    const links = await text.getByRole('link').evaluateAll((all) => all.map((link) => link.getAttribute('href')))
+    expect(links).toEqual(['https://forum.example.com/t/1', 'https://images.example.com/b.png'])
+    expect(await text.getByRole('cell').allTextContents()).toEqual(['Audit', '5'])
+    expect(await page.title()).not.toContain('changed')
+    await close()
+  })
+
   it('shows a lone point as text, and no card for a dataset without data', async () => {
     const { page, close } = await open(`/daos/${ID}?tab=community`, {
       daos: [DAO],

@@ -204,6 +204,26 @@ describe('writeRecords', () => {
       `"name","live","data_price","data_at"\n"delta",true,4,"${day(4)}"\n"Charlie",false,3,"${day(1)}"\n`,
     )
   })
+
+  it('finds members in any order, and leaves unknown ones empty', () => {
+    const texts = [
+      '{"data":{"at":"2024","price":-0,"more":{"name":"}"}},"other":[{"live":"],\\""}],"name":"a\\"b"}',
+      '{"name":"c","live":null,"data":null}',
+      '{}',
+    ].map((text) => Buffer.from(text))
+    const options = { format: 'csv', fields: ['name', 'live', 'data'], hasAllFields: true, record } as const
+    expect(writeRecords(texts, options).toString().split('\n').slice(1)).toEqual([
+      '"a""b",,-0,"2024"',
+      '"c",,,',
+      ',,,',
+      '',
+    ])
+    expect(
+      writeRecords(texts, { ...options, fields: ['data'] })
+        .toString()
+        .split('\n')[1],
+    ).toBe('-0,"2024"')
+  })
 })
 
 /** A database that answers each statement with these lines. */

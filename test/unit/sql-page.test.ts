@@ -1,17 +1,27 @@
 import { describe, expect, it } from 'vitest'
 import { toCell, toCsv, toLine } from '../../web/sql/result.ts'
 import {
+  type FileTable,
   findNamed,
   findScans,
   type PublishedDataset,
+  type PublishedFile,
   QUESTIONS,
-  toDefinition,
   toDuckdbType,
+  toGroups,
   toStatement,
+  toTableStatement,
+  toViewStatement,
 } from '../../web/sql/views.ts'
 import { published } from '../../workers/publish/datasets.ts'
 import { toColumns } from '../../workers/publish/define-published.ts'
 
+const toFile = (month: string, from: string, to: string): PublishedFile => ({
+  ...{ path: `dex-trades/year=2024/month=${month}/part-1.parquet`, bytes: 1, rows: 2, from, to },
+  keys: { year: '2024', month },
+})
+const FEBRUARY = toFile('02', '2024-02-01T00:00:00.000Z', '2024-02-29T23:00:00.000Z')
+const MARCH = toFile('03', '2024-03-01T00:00:00.000Z', '2024-03-31T23:00:00.000Z')
 const DATASET: PublishedDataset = {
   name: 'dex-trades',
   description: 'Trades.',
@@ -22,17 +32,7 @@ const DATASET: PublishedDataset = {
     { name: 'traded_at', type: "DateTime64(3, 'UTC')", description: 'Time.', unit: null },
     { name: 'amount', type: 'Nullable(Float64)', description: 'Amount.', unit: 'tokens' },
   ],
-  partitions: [
-    {
-      ...{
-        path: 'dex-trades/year=2024/month=02/part-1.parquet',
-        bytes: 1,
-        rows: 2,
-        keys: { year: '2024', month: '02' },
-      },
-      ...{ from: '2024-02-01T00:00:00.000Z', to: '2024-02-29T23:00:00.000Z' },
-    },
-  ],
+  partitions: [FEBRUARY],
 }
 
 describe('toDuckdbType', () => {
@@ -51,22 +51,39 @@ describe('toDuckdbType', () => {
   })
 })
 
-describe('toDefinition', () => {
-  it('creates a table for each file, and a view with the keys and the time range of the file', () => {
-    const { tables, statements } = toDefinition(DATASET, 7)
-    expect(tables.map(({ table }) => table)).toEqual(['published_7'])
-    expect(statements).toEqual([
+describe('toGroups', () => {
+  it('groups the months of a year', () => {
+    const later = { ...MARCH, keys: { year: '2025', month: '03' } }
+    expect(toGroups({ ...DATASET, partitions: [FEBRUARY, MARCH, later] })).toEqual([[FEBRUARY, MARCH], [later]])
+  })
+})
+
+describe('tables and views', () => {
+  const one: FileTable = { dataset: DATASET, files: [FEBRUARY], table: 'published_7' }
+
+  it('have a table for a file, and its keys and time range in the view', () => {
+    expect(toTableStatement(one)).toBe(
       'CREATE TABLE files.published_7 ("token_id" VARCHAR, "traded_at" TIMESTAMP, "amount" DOUBLE)',
-      `CREATE VIEW "dex_trades" AS SELECT *, 2024::BIGINT AS "year", 2::BIGINT AS "month" FROM files.published_7 WHERE "traded_at" BETWEEN TIMESTAMP '2024-02-01 00:00:00.000' AND TIMESTAMP '2024-02-29 23:00:00.000'`,
-    ])
+    )
+    expect(toViewStatement(DATASET, [one])).toBe(
+      `CREATE OR REPLACE VIEW "dex_trades" AS SELECT *, 2024::BIGINT AS "year", 2::BIGINT AS "month" FROM files.published_7 WHERE "traded_at" BETWEEN TIMESTAMP '2024-02-01 00:00:00.000' AND TIMESTAMP '2024-02-29 23:00:00.000'`,
+    )
   })
 
-  it('creates an empty view for a dataset without files', () => {
-    const { tables, statements } = toDefinition({ ...DATASET, partitions: [] }, 0)
-    expect(tables).toEqual([])
-    expect(statements).toEqual([
-      expect.stringMatching(/^CREATE VIEW "dex_trades" AS SELECT NULL::VARCHAR .* WHERE false$/),
-    ])
+  it('have a table for several files, with the keys that differ as columns', () => {
+    const two: FileTable = { ...one, files: [FEBRUARY, MARCH] }
+    expect(toTableStatement(two)).toBe(
+      'CREATE TABLE files.published_7 ("token_id" VARCHAR, "traded_at" TIMESTAMP, "amount" DOUBLE, "month" BIGINT)',
+    )
+    expect(toViewStatement(DATASET, [two])).toBe(
+      `CREATE OR REPLACE VIEW "dex_trades" AS SELECT * EXCLUDE ("month"), 2024::BIGINT AS "year", "month" FROM files.published_7 WHERE "traded_at" BETWEEN TIMESTAMP '2024-02-01 00:00:00.000' AND TIMESTAMP '2024-03-31 23:00:00.000'`,
+    )
+  })
+
+  it('have an empty view for a dataset without files', () => {
+    expect(toViewStatement({ ...DATASET, partitions: [] }, [])).toMatch(
+      /^CREATE OR REPLACE VIEW "dex_trades" AS SELECT NULL::VARCHAR .* WHERE false$/,
+    )
   })
 })
 
@@ -95,15 +112,21 @@ describe('findNamed', () => {
 })
 
 describe('findScans', () => {
-  const columns = ['id', 'time', 'price', 'volume'].map((name) => ({ name, type: 'VARCHAR' }))
-  const tables = new Map(['published_1', 'published_12'].map((name) => [name, { columns }]))
+  const columns = ['id', 'time', 'price', 'volume'].map((name) => ({
+    ...{ name, description: name, unit: null },
+    type: name === 'id' ? 'String' : 'Float64',
+  }))
+  const tables = new Map(
+    ['published_1', 'published_12'].map((table) => [
+      table,
+      { dataset: { ...DATASET, columns }, files: [FEBRUARY], table } satisfies FileTable,
+    ]),
+  )
   const scan = (facts: object, name = 'SEQ_SCAN ') => ({ name, children: [], extra_info: facts })
+  const read = (...scans: object[]) =>
+    findScans(JSON.stringify([{ name: 'UNION', children: scans, extra_info: {} }]), tables)
   const find = (...scans: object[]) =>
-    Object.fromEntries(
-      [...findScans(JSON.stringify([{ name: 'UNION', children: scans, extra_info: {} }]), tables)].map(
-        ([table, needed]) => [table, [...needed]],
-      ),
-    )
+    Object.fromEntries([...read(...scans)].map(([table, one]) => [table, [...one.columns]]))
 
   it('finds the tables of files in a plan, with the columns of results and filters', () => {
     expect(
@@ -123,8 +146,32 @@ describe('findScans', () => {
   it('finds all columns for a scan without known columns', () => {
     const all = { published_1: ['id', 'time', 'price', 'volume'] }
     expect(find(scan({ Table: 'published_1' }))).toEqual(all)
-    expect(find(scan({ Table: 'published_1', Projections: '' }))).toEqual(all)
     expect(find(scan({ Table: 'published_1', Projections: 'price' }, 'INDEX_SCAN'))).toEqual(all)
+  })
+
+  it('finds no columns for a scan that only counts', () => {
+    expect(find(scan({ Table: 'published_1', Projections: '' }))).toEqual({ published_1: [] })
+  })
+
+  const filtersOf = (...filters: (string | readonly string[])[]) =>
+    read(...filters.map((Filters) => scan({ Table: 'published_1', Projections: 'price', Filters }))).get('published_1')
+      ?.filters
+
+  it.each([
+    ["id='x'", ['x']],
+    ["optional: id IN ('x', 'it''s')", ['x', "it's"]],
+    ["optional: id='x' OR id=' OR '''", ['x', " OR '"]],
+  ])('finds the values of %s', (filter, id) => expect(filtersOf([filter, 'time>=1'])).toEqual([{ id }]))
+
+  it.each(["id>='x'", "id='x' OR id IS NULL", "price='1'", "id!='x'", "lower(id)='x'", "id='x' OR time='y'"])(
+    'needs all rows for %s',
+    (filter) => expect(filtersOf(filter)).toBe(undefined),
+  )
+
+  it('has a filter for each scan of a table, and none if one of them needs all rows', () => {
+    expect(filtersOf("id='x'", "id='y'")).toEqual([{ id: ['x'] }, { id: ['y'] }])
+    expect(filtersOf("id='x'", 'time>=1')).toBe(undefined)
+    expect(filtersOf('time>=1', "id='x'")).toBe(undefined)
   })
 })
 

@@ -94,7 +94,12 @@ function invent({ seed, key, dao, symbol }: SpaceFacts, now: number): Happening 
     const end = created + 5 * 86_400
     const written = writeProposal(own, proposer, { number: index + 1, at: created, onlyYesOrNo: false })
     const proposal = {
-      ...{ id: `0x${toHex(own, 8)}`, title: written.title, author: toSpelling(electorate, index % 7, own) },
+      ...{
+        id: `0x${toHex(own, 8)}`,
+        title: written.title,
+        body: written.body,
+        author: toSpelling(electorate, index % 7, own),
+      },
       ...{ type: written.type, choices: written.choices, created, start: created + 3600, end },
       quorum: toQuorum(electorate, index),
       flagged: index % 23 === 22,

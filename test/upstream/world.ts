@@ -162,6 +162,10 @@ export interface SpaceProposal {
   readonly scoresTotal: number
   readonly votes: number
   readonly quorum: number
+  /** Markdown; unknown in a recording. */
+  readonly body?: string
+  /** Time of the last edit. */
+  readonly updated?: number
   /** Whether the scores are final; unknown in a recording. */
   readonly scoresState?: 'pending' | 'final' | 'invalid'
   readonly flagged?: boolean

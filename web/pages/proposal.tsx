@@ -1,8 +1,10 @@
+import { useState } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
 import { describeChoice, toShort, toText } from '../format.ts'
 import { toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
 import { Choice, chosen } from '../parts/choice.tsx'
+import { Late } from '../parts/late.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { useTitle } from '../parts/title.ts'
@@ -107,9 +109,60 @@ function Votes({ id, of }: { id: string; of: Proposal }) {
   )
 }
 
-/** The page of a proposal: result, dates and votes. */
+/** Longer texts are shown in part until the reader opens them. */
+const SHORT = 1500
+const loadMarkdown = async () => (await import('../parts/markdown.ts')).fromMarkdown
+
+/** The text of a proposal in Markdown of any author. The HTML of `fromMarkdown` is safe. */
+function Written({ text }: { text: string }) {
+  const [isOpen, setOpen] = useState(text.length <= SHORT)
+  const open = () => setOpen(true)
+  return (
+    <Late what="text" load={loadMarkdown} loading={<p class="state loading">Loading the text …</p>}>
+      {(fromMarkdown) => (
+        <>
+          <div
+            class={isOpen ? 'written' : 'written partial'}
+            onFocusCapture={open}
+            dangerouslySetInnerHTML={{ __html: fromMarkdown(text) }}
+          />
+          {!isOpen && (
+            <button type="button" onClick={open}>
+              Show the whole text
+            </button>
+          )}
+        </>
+      )}
+    </Late>
+  )
+}
+
+/** The text of a proposal, or why there is none, with a link to the source. */
+function Body({ of }: { of: Proposal }) {
+  const { url } = of
+  const body = 'body' in of ? of.body : undefined
+  return (
+    <Card title="Text">
+      {typeof body === 'string' && body !== '' && <Written key={body} text={body} />}
+      <p class="note">
+        {body === '' && 'The proposal has no text. '}
+        {typeof body !== 'string' && 'The text was not collected yet. '}
+        {isWeb(url) && (
+          <a href={url} target="_blank" rel="noreferrer nofollow">
+            Read it at the source
+          </a>
+        )}
+      </p>
+    </Card>
+  )
+}
+
+/** The page of a proposal: result, dates, text and votes. */
 export function ProposalPage({ dao, id }: { dao: string; id: string }) {
-  const question = toQuestion('/data/daos/governance/proposals', { id: dao, source: 'all', filter: [`_id=${id}`] })
+  const question = toQuestion('/data/daos/governance/proposals', {
+    ...{ id: dao, source: 'all', include: ['body'] },
+    filter: [`_id=${id}`],
+  })
   const proposals = useAnswer(question)
   const daos = useAnswer(toQuestion('/data/daos', { id: [dao] }))
   const name = daos.received?.data[0]?.name
@@ -151,16 +204,9 @@ export function ProposalPage({ dao, id }: { dao: string; id: string }) {
                     <TimeValue at={proposal.endsAt} />
                   </Stat>
                 </Stats>
-                <p class="note">
-                  The text is not collected.{' '}
-                  {isWeb(proposal.url) && (
-                    <a href={proposal.url} target="_blank" rel="noreferrer nofollow">
-                      Read it at the source
-                    </a>
-                  )}
-                </p>
               </Card>
             </div>
+            <Body of={proposal} />
             <Votes id={id} of={proposal} />
           </div>
         )

@@ -62,8 +62,8 @@ function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
 }
 
 /**
- * Runs queries one after another. The engine starts with the first one. It is closed with the page and when a query is
- * cancelled. The next query starts another engine and loads its files again, from the browser's cache.
+ * Runs queries one after another. The engine starts with `prepare` or with the first query. It is closed with the page and
+ * when a query is cancelled. The next query starts another engine and loads its files again, from the browser's cache.
  */
 function useRun(catalog: Catalog) {
   const [run, setRun] = useState<Run>({ state: 'idle' })
@@ -80,19 +80,26 @@ function useRun(catalog: Catalog) {
     engine.current = undefined
   }
   useEffect(() => stop, [])
+  const prepare = (): Promise<Engine> => {
+    if (engine.current !== undefined) return engine.current
+    const starting = startEngine(catalog)
+    engine.current = starting
+    // The next query tries again.
+    starting.catch(() => {
+      if (engine.current === starting) engine.current = undefined
+    })
+    return starting
+  }
   const start = async (sql: string) => {
     if (running.current !== undefined) return
     const controller = new AbortController()
     const { signal } = controller
     running.current = controller
     const onStep = (step: string) => !signal.aborted && setRun({ state: 'running', step })
-    onStep(engine.current === undefined ? `Loading DuckDB, ${ENGINE_MB} MB` : 'Planning')
+    onStep(`Loading DuckDB, ${ENGINE_MB} MB`)
     try {
-      engine.current ??= startEngine(catalog)
-      const started = await untilAborted(engine.current, signal).catch((error: unknown) => {
-        engine.current = undefined
-        throw error
-      })
+      const started = await untilAborted(prepare(), signal)
+      onStep('Planning')
       const result = await untilAborted(started.run(sql, { signal, onStep }), signal)
       setRun({ state: 'done', result, sql })
     } catch (error) {
@@ -105,7 +112,7 @@ function useRun(catalog: Catalog) {
     stop()
     setRun({ state: 'cancelled' })
   }
-  return { run, start, cancel }
+  return { run, prepare, start, cancel }
 }
 
 const toShownCell = (cell: Cell | undefined) =>
@@ -181,7 +188,7 @@ function Workbench({ catalog }: { catalog: Catalog }) {
   useEffect(() => {
     if (linked !== null) setSql(linked)
   }, [linked])
-  const { run, start, cancel } = useRun(catalog)
+  const { run, prepare, start, cancel } = useRun(catalog)
   const isRunning = run.state === 'running'
   const link = toAbsolute(`sql?${new URLSearchParams({ q: sql })}`)
   const { said, copy } = useCopying('Copy link', 'The browser refused: copy the address', link)
@@ -197,6 +204,7 @@ function Workbench({ catalog }: { catalog: Catalog }) {
             Example
             <select
               value={String(QUESTIONS.findIndex((question) => question.sql === sql))}
+              onFocus={() => void prepare()}
               onChange={({ currentTarget }) => setSql(QUESTIONS[Number(currentTarget.value)]?.sql ?? sql)}
             >
               <option value="-1" disabled>
@@ -215,6 +223,7 @@ function Workbench({ catalog }: { catalog: Catalog }) {
           spellcheck={false}
           autocomplete="off"
           value={sql}
+          onFocus={() => void prepare()}
           onInput={({ currentTarget }) => setSql(currentTarget.value)}
           onKeyDown={(event) => {
             if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return
@@ -323,8 +332,8 @@ export function SqlPage() {
       <div class="about">
         <h1>SQL</h1>
         <p>
-          DuckDB runs in this browser, over the files that the service has published. The first query loads {ENGINE_MB}{' '}
-          MB. Queries are not sent to any server.
+          DuckDB runs in this browser, over the files that the service has published. It has {ENGINE_MB} MB, and is
+          loaded when a query is edited or run. Queries are not sent to any server.
         </p>
       </div>
       <div class="column sql">

@@ -1,10 +1,10 @@
 import { useEffect, useState } from 'preact/hooks'
 
-/** How long a button shows the result. */
+/** Time for which a button shows the result, in milliseconds. */
 const SAID_MS = 4_000
 
 /**
- * The label of a copy button, and a function that shows the result: for a while, and only for the same content.
+ * The label of a copy button, and a function that shows the result for `SAID_MS`, unless the content changes before.
  * Browsers allow clipboard access for remote hosts only over HTTPS.
  */
 export function useCopying(usual: string, refused: string, about: string) {

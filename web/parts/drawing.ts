@@ -81,7 +81,7 @@ export function describeDrawing(drawing: Drawing, absent = ''): string {
   return absent === '' ? range : `${absent} ${range}`
 }
 
-/** A place on the horizontal axis. */
+/** Formats a position on the horizontal axis: a rank, or a time in Unix seconds. */
 export function toPlace({ axis }: Drawing, place: number | undefined): string {
   if (place === undefined) return ''
   return axis === 'rank' ? `Largest ${toText(place, 'count')}` : toUtc(new Date(place * 1000))
@@ -132,7 +132,7 @@ const endOf = ({ times }: Drawing, at: number) => {
   return times[at + 1] ?? from + (from - (times[at - 1] ?? from))
 }
 
-/** A change of the whole range says nothing about a place on the axis. */
+/** Whether a change covers the whole range. Such a change needs no mark on the axis. */
 const isEverywhere = ({ time, until, mark }: ChartEvent, first: number, last: number) =>
   mark === 'change' && time <= first && (until ?? time) >= last
 

@@ -2,7 +2,7 @@ import { useRef, useState } from 'preact/hooks'
 
 export interface Held<T> {
   readonly records: readonly T[]
-  /** Whether the current order differs. */
+  /** Whether the order shown differs from the current order of the list. */
   readonly isReordered: boolean
   readonly renew: () => void
 }

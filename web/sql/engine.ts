@@ -10,8 +10,14 @@ import {
   findNamed,
   findScans,
   isDescription,
-  toDefinition,
+  type PublishedDataset,
+  type RowFilter,
+  type Scan,
+  toFileColumns,
+  toGroups,
   toStatement,
+  toTableStatement,
+  toViewStatement,
 } from './views.ts'
 
 /** Memory of DuckDB's tables and queries. */
@@ -20,7 +26,7 @@ const MEMORY = '2GB'
 /** Rows that are read from a result; the table shows fewer. */
 export const MOST_ROWS = 100_000
 
-/** Files that one query may load: their rows take about ten times as much memory. */
+/** Bytes of files that one query may load: their rows take about ten times as much memory. */
 const MOST_BYTES = 150_000_000
 
 export const toSize = (bytes: number) =>
@@ -30,15 +36,16 @@ export const toSize = (bytes: number) =>
 const READERS = 2
 
 /**
- * No extension and no other file is loaded. The optimizer for statistics is off because it would remove the tables of
- * files that are not loaded yet from the plan. All settings are final.
+ * No extension and no other file is loaded. Two optimizers are off: statistics would remove the tables of files that are
+ * not loaded yet from the plan, and late materialization would scan all rows and columns of a file. All settings are
+ * final.
  */
 const SETTINGS = [
   `SET memory_limit = '${MEMORY}'`,
   'SET autoload_known_extensions = false',
   'SET autoinstall_known_extensions = false',
   'SET enable_external_access = false',
-  "SET disabled_optimizers = 'statistics_propagation'",
+  "SET disabled_optimizers = 'statistics_propagation,late_materialization'",
   'CREATE SCHEMA files',
   'SET lock_configuration = true',
 ]
@@ -58,87 +65,153 @@ export interface Engine {
 export async function startEngine(catalog: Catalog): Promise<Engine> {
   const worker = new Worker(workerUrl)
   const database = new AsyncDuckDB(new VoidLogger(), worker)
+  // They start while DuckDB is loaded.
+  const readers = Array.from({ length: READERS }, createReader)
   try {
     await database.instantiate(engineUrl)
     await database.open({})
     const connection = await database.connect()
     for (const statement of SETTINGS) await connection.query(statement)
-    return createEngine(catalog, database, connection)
+    return createEngine(catalog, database, connection, readers)
   } catch (error) {
     worker.terminate()
+    for (const reader of readers) reader.close()
     throw error
   }
 }
 
-function createEngine(catalog: Catalog, database: AsyncDuckDB, connection: AsyncDuckDBConnection): Engine {
-  const tables = new Map<string, FileTable>()
-  const defined = new Set<string>()
-  /** The columns of each table that have the values of the file. The others are null. */
-  const loaded = new Map<string, ReadonlySet<string>>()
-  const readers = Array.from({ length: READERS }, createReader)
+/** A file with what of it is loaded: columns, and the rows that satisfy one of the filters. */
+interface Load extends Scan {
+  readonly table: FileTable
+}
 
-  async function define(statement: string): Promise<void> {
-    for (const dataset of findNamed(statement, catalog.datasets)) {
-      if (defined.has(dataset.name)) continue
-      const { tables: own, statements } = toDefinition(dataset, tables.size)
-      for (const one of own) tables.set(one.table, one)
-      // One message to the worker: a dataset has hundreds of files.
-      await connection.query(statements.join(';\n'))
-      defined.add(dataset.name)
-    }
+function createEngine(
+  catalog: Catalog,
+  database: AsyncDuckDB,
+  connection: AsyncDuckDBConnection,
+  readers: readonly Reader[],
+): Engine {
+  const tables = new Map<string, FileTable>()
+  /** The tables of each dataset's view. */
+  const views = new Map<PublishedDataset, readonly FileTable[]>()
+  const loaded = new Map<FileTable, Scan>()
+  /** Tables that may have rows. */
+  const begun = new Set<FileTable>()
+  let created = 0
+
+  const createTable = (dataset: PublishedDataset, files: FileTable['files']): FileTable => {
+    created += 1
+    return { dataset, files, table: `published_${created}` }
   }
 
-  /** The tables that a statement reads and that lack columns for it, with all columns that they need. */
-  async function findMissing(statement: string): Promise<FileTable[]> {
+  /** Creates the tables that do not exist, and the view over all tables of the dataset. */
+  async function define(dataset: PublishedDataset, all: readonly FileTable[]): Promise<void> {
+    const added = all.filter(({ table }) => !tables.has(table))
+    // One message to the worker: a dataset has hundreds of files.
+    await connection.query([...added.map(toTableStatement), toViewStatement(dataset, all)].join(';\n'))
+    for (const one of added) tables.set(one.table, one)
+    views.set(dataset, all)
+  }
+
+  async function defineNamed(statement: string): Promise<void> {
+    for (const dataset of findNamed(statement, catalog.datasets))
+      if (!views.has(dataset))
+        await define(
+          dataset,
+          toGroups(dataset).map((files) => createTable(dataset, files)),
+        )
+  }
+
+  async function explain(statement: string): Promise<ReadonlyMap<string, Scan>> {
     const rows = (await connection.query(`EXPLAIN (FORMAT json) ${statement}`)).toArray()
-    const plan = rows.map((row: { explain_value?: unknown }) => String(row.explain_value)).join('\n')
-    return [...findScans(plan, tables)].flatMap(([name, needed]) => {
-      const [table, present] = [tables.get(name), loaded.get(name)]
-      if (table === undefined || [...needed].every((column) => present?.has(column))) return []
-      return {
-        ...table,
-        columns: table.columns.filter((column) => needed.has(column.name) || present?.has(column.name)),
-      }
+    return findScans(rows.map((row: { explain_value?: unknown }) => String(row.explain_value)).join('\n'), tables)
+  }
+
+  /** What a statement reads of each file. The tables of several files that it reads are replaced by tables of one file. */
+  async function findLoads(statement: string): Promise<Load[]> {
+    let scans = await explain(statement)
+    const isSplit = (table: FileTable) => scans.has(table.table) && table.files.length > 1
+    const split = [...views].filter(([, all]) => all.some(isSplit))
+    for (const [dataset, all] of split) {
+      const next = all.flatMap((one) => (isSplit(one) ? one.files.map((file) => createTable(dataset, [file])) : [one]))
+      await define(dataset, next)
+    }
+    if (split.length > 0) scans = await explain(statement)
+    return [...scans].flatMap(([name, scan]) => {
+      const table = tables.get(name)
+      return table === undefined ? [] : [{ ...scan, table }]
     })
   }
 
-  async function load({ file, table, columns }: FileTable, reader: Reader, signal: AbortSignal): Promise<void> {
-    // Removes the rows with fewer columns, and those that an aborted load has inserted.
-    loaded.delete(table)
-    await connection.query(`TRUNCATE files.${table}`)
-    // Arrow is inserted by position into all columns, so some of the columns need a table of their own.
-    const incoming = `incoming_${table}`
-    for await (const arrow of reader.read({ url: toAbsolute(`published/${file.path}`), columns }, signal)) {
-      await connection.insertArrowFromIPCStream(arrow, { schema: 'files', name: incoming, create: true })
-      await connection.query(`INSERT INTO files.${table} BY NAME SELECT * FROM files.${incoming}`)
-      await connection.query(`DROP TABLE files.${incoming}`)
+  const isLoaded = ({ table, columns, filters }: Load) => {
+    const present = loaded.get(table)
+    if (present === undefined || ![...columns].every((column) => present.columns.has(column))) return false
+    return present.filters === undefined || toKey(present.filters) === toKey(filters)
+  }
+
+  const toRequest = ({ table: { dataset, files }, columns, filters }: Load): Omit<ReadRequest, 'isOnlySize'> => ({
+    ...{ url: toAbsolute(`published/${files[0].path}`), bytes: files[0].bytes, filters },
+    columns: toFileColumns(dataset).map((column) => ({ ...column, isNeeded: columns.has(column.name) })),
+  })
+
+  async function load(one: Load, reader: Reader, signal: AbortSignal): Promise<void> {
+    const { table } = one.table
+    loaded.delete(one.table)
+    // Removes other rows, rows with fewer columns, and those that an aborted load has inserted.
+    if (begun.has(one.table)) await connection.query(`TRUNCATE files.${table}`)
+    begun.add(one.table)
+    for await (const reply of reader.read({ ...toRequest(one), isOnlySize: false }, signal)) {
+      if (!('arrow' in reply)) continue
+      await connection.insertArrowFromIPCStream(reply.arrow, { schema: 'files', name: table, create: false })
       signal.throwIfAborted()
     }
-    loaded.set(table, new Set(columns.map(({ name }) => name)))
+    loaded.set(one.table, one)
+  }
+
+  /** Calls `work` for each file, with as many files at a time as there are readers. */
+  async function readEach(loads: readonly Load[], work: (one: Load, reader: Reader, at: number) => Promise<void>) {
+    const queue = loads.entries()
+    const workOn = async (reader: Reader) => {
+      for (const [at, one] of queue) await work(one, reader, at)
+    }
+    await Promise.all(readers.map(workOn))
+  }
+
+  /** Bytes of the needed rows and columns: an upper bound if it is small, or else as the footers of the files have them. */
+  async function measure(loads: readonly Load[], signal: AbortSignal, onStep: (step: string) => void): Promise<number> {
+    const whole = loads.reduce((sum, { table }) => sum + table.files[0].bytes, 0)
+    if (whole <= MOST_BYTES) return whole
+    let bytes = 0
+    await readEach(loads, async (one, reader, at) => {
+      onStep(`Measuring file ${at + 1} of ${loads.length}`)
+      signal.throwIfAborted()
+      for await (const reply of reader.read({ ...toRequest(one), isOnlySize: true }, signal))
+        if ('size' in reply) bytes += reply.size
+    })
+    return bytes
   }
 
   async function loadMissing(statement: string, signal: AbortSignal, onStep: (step: string) => void): Promise<void> {
-    const missing = await findMissing(statement)
-    const bytes = missing.reduce((sum, { file }) => sum + file.bytes, 0)
+    // A table that lacks columns is loaded again, with those that it has.
+    const missing = (await findLoads(statement))
+      .filter((one) => !isLoaded(one))
+      .map((one) => ({ ...one, columns: new Set([...one.columns, ...(loaded.get(one.table)?.columns ?? [])]) }))
+    const bytes = await measure(missing, signal, onStep)
     if (bytes > MOST_BYTES)
       throw new Error(
-        `The query needs ${missing.length} more files with ${toSize(bytes)}, and at most ${toSize(MOST_BYTES)} are loaded for one query. Add conditions on interval, year, month or the time column.`,
+        `The query needs ${toSize(bytes)} of ${missing.length} files, and at most ${toSize(MOST_BYTES)} are loaded for one query. Add conditions on interval, year, month or the time column, select fewer columns, or select one token or DAO.`,
       )
-    const queue = missing.entries()
-    const loadOn = async (reader: Reader) => {
-      for (const [at, one] of queue) {
-        onStep(`Loading file ${at + 1} of ${missing.length}, ${toSize(bytes)} in all`)
-        signal.throwIfAborted()
-        await load(one, reader, signal)
-      }
-    }
-    await Promise.all(readers.map(loadOn))
+    await readEach(missing, async (one, reader, at) => {
+      onStep(`Loading file ${at + 1} of ${missing.length}, at most ${toSize(bytes)}`)
+      signal.throwIfAborted()
+      await load(one, reader, signal)
+    })
   }
 
   return {
     run: async (text, { signal, onStep }) => {
       const statement = toStatement(text)
-      await define(statement)
+      await defineNamed(statement)
       if (!isDescription(statement)) await loadMissing(statement, signal, onStep)
       signal.throwIfAborted()
       onStep('Running')
@@ -151,21 +224,26 @@ function createEngine(catalog: Catalog, database: AsyncDuckDB, connection: Async
   }
 }
 
+type RowsReply = Exclude<ReadReply, { failure: string } | { isEnd: true }>
+
+const toKey = (filters: readonly RowFilter[] | undefined) => JSON.stringify(filters)
+
 interface Reader {
-  /** The rows of a file as Arrow streams. One file is read at a time. */
-  read(request: ReadRequest, signal: AbortSignal): AsyncGenerator<Uint8Array>
+  /** The rows of a file, or their size. One file is read at a time. */
+  read(request: ReadRequest, signal: AbortSignal): AsyncGenerator<RowsReply>
   close(): void
 }
 
-/** Reads files in a worker, which starts with the first file. After an abort or a failure the next file gets a new one. */
+/** Reads files in a worker. After an abort or a failure the next file gets a new one. */
 function createReader(): Reader {
-  let worker: Worker | undefined
+  const startWorker = () => new Worker(new URL('./reader.ts', import.meta.url), { type: 'module' })
+  let worker: Worker | undefined = startWorker()
   const close = () => {
     worker?.terminate()
     worker = undefined
   }
-  async function* read(request: ReadRequest, signal: AbortSignal): AsyncGenerator<Uint8Array> {
-    worker ??= new Worker(new URL('./reader.ts', import.meta.url), { type: 'module' })
+  async function* read(request: ReadRequest, signal: AbortSignal): AsyncGenerator<RowsReply> {
+    worker ??= startWorker()
     const replies: ReadReply[] = []
     let wake = () => {}
     const add = (reply: ReadReply) => {
@@ -193,7 +271,7 @@ function createReader(): Reader {
           isWhole = true
           return
         }
-        yield reply.arrow
+        yield reply
       }
     } finally {
       signal.removeEventListener('abort', abort)

@@ -1,37 +1,60 @@
-// Reads a Parquet file and sends its rows as Arrow. Runs in a separate worker, because decoding takes longer than a
-// frame.
+// Reads the rows and columns of a Parquet file that a query needs, and sends them as Arrow. Runs in a separate worker,
+// because decoding takes longer than a frame.
 
-import type { DataType, Vector } from 'apache-arrow'
+import type { DataType } from 'apache-arrow'
 import {
   Bool,
+  type Builder,
   Field,
   Float64,
   Int64,
   List,
   makeBuilder,
+  makeData,
+  Null,
   Table,
   TimestampMillisecond,
   tableToIPC,
   Uint64,
   Utf8,
+  Vector,
 } from 'apache-arrow'
-import { type FileMetaData, parquetMetadata, parquetReadObjects } from 'hyparquet'
+import { type AsyncBuffer, asyncBufferFromUrl, type FileMetaData, parquetMetadataAsync, parquetScan } from 'hyparquet'
 import { decompressZstd } from 'hyparquet-compressors'
+import type { RowFilter } from './views.ts'
 
-/** The file to read, with the columns to read and their DuckDB types. */
+/** The rows and columns of a file to read. */
 export interface ReadRequest {
   readonly url: string
-  readonly columns: readonly { readonly name: string; readonly type: string }[]
+  /** Size of the file. */
+  readonly bytes: number
+  /** All columns of the table with their DuckDB types. Those that are not needed are null. */
+  readonly columns: readonly { readonly name: string; readonly type: string; readonly isNeeded: boolean }[]
+  /** Only rows that satisfy one of the filters are read; undefined for all rows. */
+  readonly filters: readonly RowFilter[] | undefined
+  /** Only the size of the needed rows is read. */
+  readonly isOnlySize: boolean
 }
 
-/** An Arrow stream of some rows, the end of the file, or why it cannot be read. */
-export type ReadReply = { readonly arrow: Uint8Array } | { readonly isEnd: true } | { readonly failure: string }
+/** An Arrow stream of some rows, the compressed size of all needed rows, the end of the file, or why it cannot be read. */
+export type ReadReply =
+  | { readonly arrow: Uint8Array }
+  | { readonly size: number }
+  | { readonly isEnd: true }
+  | { readonly failure: string }
 
 /** Published files use only this compression. The package's other ones would need WebAssembly in this worker. */
 const compressors = { ZSTD: (input: Uint8Array) => decompressZstd(input) }
 
-/** Rows of one Arrow stream: a row group of the published files. */
+/** Rows of one Arrow stream. */
 const ROWS = 122_880
+
+/** Files up to this size are read with one request: as many bytes as arrive in the time of another request. */
+const WHOLE_BYTES = 300_000
+/** Bytes that are read from the end of a larger file: they contain the footer. */
+const FOOTER_BYTES = 65_536
+/** Unneeded bytes between two columns that are read rather than sending another request. */
+const GAP_BYTES = 100_000
 
 const ARROW_TYPES: Readonly<Record<string, () => DataType>> = {
   VARCHAR: () => new Utf8(),
@@ -80,41 +103,160 @@ function withRawDecimals(metadata: FileMetaData): FileMetaData {
   return { ...metadata, schema }
 }
 
-/** The values of a column. Builders that find missing values themselves generate code, which the policy forbids. */
-function toVector(rows: readonly Readonly<Record<string, unknown>>[], name: string, type: string): Vector {
-  const builder = makeBuilder({ type: toArrowType(type) })
-  for (const [index, row] of rows.entries()) {
-    const value = row[name] ?? null
-    if (value === null) builder.setValid(index, false)
-    else builder.set(index, toArrowValue(value, type))
-  }
-  return builder.finish().toVector()
+/** Calls `fetch` and explains failures. */
+async function fetchFile(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
+  const response = await fetch(input, init)
+  if (response.ok) return response
+  throw new Error(
+    `${input}: the service answered ${response.status}. A newer publication may have replaced it: load the page again.`,
+  )
 }
 
-async function read({ url, columns }: ReadRequest): Promise<void> {
-  const response = await fetch(url)
-  if (!response.ok)
-    throw new Error(
-      `${url}: the service answered ${response.status}. A newer publication may have replaced it: load the page again.`,
-    )
-  const file = await response.arrayBuffer()
-  const metadata = withRawDecimals(parquetMetadata(file))
-  const count = Number(metadata.num_rows)
-  for (let rowStart = 0; rowStart < count; rowStart += ROWS) {
-    const rows = await parquetReadObjects({
-      ...{ file, metadata, compressors, rowStart, rowEnd: Math.min(count, rowStart + ROWS) },
-      columns: columns.map(({ name }) => name),
-      parsers: { timestampFromMilliseconds: Number, timestampFromMicroseconds: (micros) => Number(micros / 1000n) },
+/** Reads ranges of a file with one request for each run of ranges that are close to each other. */
+function fetchRanges(file: AsyncBuffer, ranges: readonly (readonly [start: number, end: number])[]): AsyncBuffer {
+  const runs: { start: number; end: number; content?: Promise<ArrayBuffer> }[] = []
+  for (const [start, end] of [...ranges].sort(([a], [b]) => a - b)) {
+    const last = runs.at(-1)
+    if (last !== undefined && start - last.end <= GAP_BYTES) last.end = Math.max(last.end, end)
+    else runs.push({ start, end })
+  }
+  for (const run of runs) run.content = Promise.resolve(file.slice(run.start, run.end))
+  return {
+    byteLength: file.byteLength,
+    slice: async (start, end = file.byteLength) => {
+      const run = runs.find((one) => one.start <= start && end <= one.end)
+      return run?.content === undefined
+        ? file.slice(start, end)
+        : (await run.content).slice(start - run.start, end - run.start)
+    },
+  }
+}
+
+async function openFile({ url, bytes }: ReadRequest): Promise<AsyncBuffer> {
+  if (bytes > WHOLE_BYTES) return asyncBufferFromUrl({ url, byteLength: bytes, fetch: fetchFile })
+  const content = await (await fetchFile(url)).arrayBuffer()
+  return { byteLength: content.byteLength, slice: (start, end) => content.slice(start, end) }
+}
+
+/** Bytes of the needed columns in the row groups with rows of the ranges. */
+function listChunks(
+  { row_groups: groups }: FileMetaData,
+  ranges: readonly { readonly rowStart: number; readonly rowEnd: number }[],
+  names: ReadonlySet<string>,
+): (readonly [start: number, end: number])[] {
+  let first = 0
+  return groups.flatMap((group) => {
+    const [start, end] = [first, first + Number(group.num_rows)]
+    first = end
+    if (!ranges.some(({ rowStart, rowEnd }) => rowStart < end && rowEnd > start)) return []
+    return group.columns.flatMap(({ meta_data: chunk }) => {
+      if (chunk === undefined || !names.has(chunk.path_in_schema[0] ?? '')) return []
+      const at = Number(chunk.dictionary_page_offset ?? chunk.data_page_offset)
+      return [[at, at + Number(chunk.total_compressed_size)] as const]
     })
-    const vectors = columns.map(({ name, type }) => [name, toVector(rows, name, type)] as const)
-    const arrow = tableToIPC(new Table(Object.fromEntries(vectors)), 'stream')
+  })
+}
+
+type Values = ArrayLike<unknown>
+
+/** Positions of the rows that satisfy one of the filters. */
+function select(
+  filters: readonly RowFilter[] | undefined,
+  columns: ReadonlyMap<string, Values>,
+  count: number,
+): number[] {
+  const all = filters?.map((filter) =>
+    Object.entries(filter).map(([name, values]) => ({ column: columns.get(name), values: new Set<unknown>(values) })),
+  )
+  const rows: number[] = []
+  for (let row = 0; row < count; row += 1) {
+    const isSelected = all?.some((filter) => filter.every(({ column, values }) => values.has(column?.[row]))) ?? true
+    if (isSelected) rows.push(row)
+  }
+  return rows
+}
+
+/** Collects rows for Arrow streams. */
+function createRows(columns: ReadRequest['columns']) {
+  const create = () =>
+    // Builders that find missing values themselves generate code, which the policy forbids.
+    columns.map(({ type, isNeeded }) => (isNeeded ? makeBuilder({ type: toArrowType(type) }) : undefined))
+  let builders: (Builder | undefined)[] = create()
+  let count = 0
+  return {
+    add: (values: ReadonlyMap<string, Values>, rows: readonly number[]) => {
+      for (const [at, { name, type }] of columns.entries()) {
+        const [builder, column] = [builders[at], values.get(name)]
+        if (builder === undefined || column === undefined) continue
+        for (const [index, row] of rows.entries()) {
+          const value = column[row] ?? null
+          if (value === null) builder.setValid(count + index, false)
+          else builder.set(count + index, toArrowValue(value, type))
+        }
+      }
+      count += rows.length
+    },
+    count: () => count,
+    take: (): Uint8Array => {
+      const length = count
+      const vectors = columns.map(({ name }, at): [string, Vector] => [
+        name,
+        builders[at]?.finish().toVector() ?? new Vector([makeData({ type: new Null(), length })]),
+      ])
+      builders = create()
+      count = 0
+      return tableToIPC(new Table(Object.fromEntries(vectors)), 'stream')
+    },
+  }
+}
+
+async function read(request: ReadRequest): Promise<void> {
+  const { columns, filters, isOnlySize } = request
+  const file = await openFile(request)
+  const metadata = withRawDecimals(await parquetMetadataAsync(file, { initialFetchSize: FOOTER_BYTES }))
+  const needed = new Set([
+    ...columns.flatMap(({ name, isNeeded }) => (isNeeded ? [name] : [])),
+    ...(filters ?? []).flatMap(Object.keys),
+  ])
+  const options = {
+    ...{ metadata, compressors, columns: [...needed] },
+    parsers: {
+      timestampFromMilliseconds: Number,
+      timestampFromMicroseconds: (micros: bigint) => Number(micros / 1000n),
+    },
+    ...(filters === undefined ? {} : { pruningFilter: { $or: filters.map(toPruningFilter) } }),
+  }
+  const { ranges } = await parquetScan({ ...options, file })
+  const chunks = listChunks(metadata, ranges, needed)
+  if (isOnlySize) {
+    send({ size: chunks.reduce((sum, [start, end]) => sum + end - start, 0) })
+    return send({ isEnd: true })
+  }
+  const scan = await parquetScan({ ...options, file: fetchRanges(file, chunks) })
+  const rows = createRows(columns)
+  const flush = () => {
+    const arrow = rows.take()
     postMessage({ arrow } satisfies ReadReply, { transfer: [arrow.buffer] })
   }
-  postMessage({ isEnd: true } satisfies ReadReply)
+  for (const range of scan.ranges) {
+    const values = await Promise.all(
+      [...needed].map(async (column) => [column, await scan.readColumn({ ...range, column })] as const),
+    )
+    const byName = new Map<string, Values>(values)
+    rows.add(byName, select(filters, byName, range.rowEnd - range.rowStart))
+    if (rows.count() >= ROWS) flush()
+  }
+  if (rows.count() > 0) flush()
+  send({ isEnd: true })
 }
+
+const toPruningFilter = (filter: RowFilter) =>
+  Object.fromEntries(Object.entries(filter).map(([name, values]) => [name, { $in: [...values] }]))
+
+const send = (reply: ReadReply) => postMessage(reply)
 
 addEventListener('message', ({ data }: MessageEvent<ReadRequest>) => {
   read(data).catch((error: unknown) => {
-    postMessage({ failure: error instanceof Error ? error.message : String(error) } satisfies ReadReply)
+    send({ failure: error instanceof Error ? error.message : String(error) })
   })
 })

@@ -65,49 +65,83 @@ const quoteText = (text: string) => `'${text.replaceAll("'", "''")}'`
 const toTimestamp = (iso: string) => `TIMESTAMP ${quoteText(iso.replace('T', ' ').replace('Z', ''))}`
 const toKey = (key: string, value: string) => (key === 'interval' ? quoteText(value) : `${Number(value)}::BIGINT`)
 
-/** A file with the table that its rows are loaded into. */
+/**
+ * A table of a dataset's view. A table of one file is loaded; one of several files only stands for them in a plan, which
+ * is faster with few tables.
+ */
 export interface FileTable {
-  readonly file: PublishedFile
+  readonly dataset: PublishedDataset
+  readonly files: readonly [PublishedFile, ...PublishedFile[]]
   readonly table: string
-  readonly columns: readonly { readonly name: string; readonly type: string }[]
 }
 
-const timeOf = ({ sortedBy, columns }: PublishedDataset) =>
-  sortedBy.find((name) => columns.some((column) => column.name === name && column.type.startsWith('DateTime')))
+/** The files of a dataset, grouped by all keys but the last: a group has the months of a year. */
+export function toGroups({ partitionedBy, partitions }: PublishedDataset): FileTable['files'][] {
+  const groups = new Map<string, [PublishedFile, ...PublishedFile[]]>()
+  for (const file of partitions) {
+    const key = JSON.stringify(partitionedBy.slice(0, -1).map((name) => file.keys[name]))
+    const group = groups.get(key)
+    if (group === undefined) groups.set(key, [file])
+    else group.push(file)
+  }
+  return [...groups.values()]
+}
+
+/** The columns of a dataset in the files, with their DuckDB types. */
+export const toFileColumns = ({ columns }: PublishedDataset) =>
+  columns.map(({ name, type }) => ({ name, type: toDuckdbType(type) }))
+
+const toKeyType = (key: string) => (key === 'interval' ? 'VARCHAR' : 'BIGINT')
+
+/** The keys that differ between the files of a table: they are columns of it. */
+const findVarying = ({ dataset, files: [first, ...others] }: FileTable) =>
+  dataset.partitionedBy.filter((key) => others.some(({ keys }) => keys[key] !== first.keys[key]))
+
+/** The statement that creates an empty table. */
+export function toTableStatement(table: FileTable): string {
+  const keys = findVarying(table).map((name) => ({ name, type: toKeyType(name) }))
+  const members = [...toFileColumns(table.dataset), ...keys].map(({ name, type }) => `${quoteName(name)} ${type}`)
+  return `CREATE TABLE files.${table.table} (${members.join(', ')})`
+}
+
+/** The time range of a table's rows; undefined for a dataset without time. */
+function toTimeRange({ dataset, files }: FileTable) {
+  const time = dataset.sortedBy.find((name) =>
+    dataset.columns.some((column) => column.name === name && column.type.startsWith('DateTime')),
+  )
+  const times = files.flatMap(({ from, to }) => (from === null || to === null ? [] : [from, to])).sort()
+  const [from, to] = [times[0], times.at(-1)]
+  return time === undefined || from === undefined || to === undefined || times.length < 2 * files.length
+    ? undefined
+    : { time, from, to }
+}
 
 /**
- * Statements that create an empty table for each file of a dataset, and the view over them. Every branch of the view has
- * the file's keys as constants and its time range as a condition, so the plan of a query has only the files that it needs.
+ * The statement that creates or replaces the view over the tables of a dataset. Every branch has the keys of its files as
+ * constants and their time range as a condition, so the plan of a query has only the tables that it needs.
  */
-export function toDefinition(
-  dataset: PublishedDataset,
-  firstTable: number,
-): { readonly tables: readonly FileTable[]; readonly statements: readonly string[] } {
-  const columns = dataset.columns.map(({ name, type }) => ({ name, type: toDuckdbType(type) }))
-  const tables = dataset.partitions.map((file, at) => ({ file, columns, table: `published_${firstTable + at}` }))
-  const members = columns.map(({ name, type }) => `${quoteName(name)} ${type}`).join(', ')
-  const time = timeOf(dataset)
-  const branches = tables.map(({ file: { keys, from, to }, table }) => {
-    const constants = dataset.partitionedBy.map((key) => `, ${toKey(key, keys[key] ?? '')} AS ${quoteName(key)}`)
-    const range =
-      time === undefined || from === null || to === null
+export function toViewStatement(dataset: PublishedDataset, tables: readonly FileTable[]): string {
+  const branches = tables.map((one) => {
+    const varying = findVarying(one)
+    const keys = dataset.partitionedBy.map((key) =>
+      varying.includes(key)
+        ? `, ${quoteName(key)}`
+        : `, ${toKey(key, one.files[0].keys[key] ?? '')} AS ${quoteName(key)}`,
+    )
+    const without = varying.length === 0 ? '' : ` EXCLUDE (${varying.map(quoteName).join(', ')})`
+    const range = toTimeRange(one)
+    const where =
+      range === undefined
         ? ''
-        : ` WHERE ${quoteName(time)} BETWEEN ${toTimestamp(from)} AND ${toTimestamp(to)}`
-    return `SELECT *${constants.join('')} FROM files.${table}${range}`
+        : ` WHERE ${quoteName(range.time)} BETWEEN ${toTimestamp(range.from)} AND ${toTimestamp(range.to)}`
+    return `SELECT *${without}${keys.join('')} FROM files.${one.table}${where}`
   })
   // A dataset without rows has no files: its view is empty, with all columns.
-  const keys = dataset.partitionedBy.map(
-    (key) => `, NULL::${key === 'interval' ? 'VARCHAR' : 'BIGINT'} AS ${quoteName(key)}`,
-  )
-  const none = columns.map(({ name, type }) => `NULL::${type} AS ${quoteName(name)}`).join(', ')
-  const body = branches.length === 0 ? `SELECT ${none}${keys.join('')} WHERE false` : branches.join('\nUNION ALL ')
-  return {
-    tables,
-    statements: [
-      ...tables.map(({ table }) => `CREATE TABLE files.${table} (${members})`),
-      `CREATE VIEW ${quoteName(toViewName(dataset.name))} AS ${body}`,
-    ],
-  }
+  const keys = dataset.partitionedBy.map((key) => `, NULL::${toKeyType(key)} AS ${quoteName(key)}`)
+  const none = toFileColumns(dataset).map(({ name, type }) => `NULL::${type} AS ${quoteName(name)}`)
+  const body =
+    branches.length === 0 ? `SELECT ${none.join(', ')}${keys.join('')} WHERE false` : branches.join('\nUNION ALL ')
+  return `CREATE OR REPLACE VIEW ${quoteName(toViewName(dataset.name))} AS ${body}`
 }
 
 /** Strings, quoted names and comments of SQL. */
@@ -147,28 +181,61 @@ interface PlanNode {
   }
 }
 
+/** The allowed values of each column. A row has to satisfy all of them. */
+export type RowFilter = Readonly<Record<string, readonly string[]>>
+
+/** What a plan reads of a table. */
+export interface Scan {
+  readonly columns: ReadonlySet<string>
+  /** Rows that satisfy none of the filters are not needed. Undefined: all rows are needed. */
+  readonly filters: readonly RowFilter[] | undefined
+}
+
+const TEXT = "'(?:[^']|'')*'"
+/** A condition of a scan that gives the values of a text column. "optional": another node applies the condition, too. */
+const VALUES = new RegExp(`^(?:optional: )?(\\w+)(?:=${TEXT}(?: OR \\1=${TEXT})*| IN \\(${TEXT}(?:, ${TEXT})*\\))$`)
+
+/** The conditions of a scan that the reader of files can apply; the others are applied by DuckDB alone. */
+function toRowFilter(conditions: readonly string[], isText: (column: string) => boolean): RowFilter | undefined {
+  const values = conditions.flatMap((condition) => {
+    const [, column] = VALUES.exec(condition) ?? []
+    if (column === undefined || !isText(column)) return []
+    const texts = condition.match(new RegExp(TEXT, 'g')) ?? []
+    return [[column, texts.map((text) => text.slice(1, -1).replaceAll("''", "'"))] as const]
+  })
+  return values.length === 0 ? undefined : Object.fromEntries(values)
+}
+
 /**
- * The tables of files that a plan reads, each with its columns that the plan needs: those of the result of a scan, and
- * those of its filters. A scan without a list of columns needs all of them.
+ * The tables that a plan reads, each with the columns of the results of its scans and of their filters. A scan without a
+ * list of columns needs all of them.
  * @param plan of `EXPLAIN (FORMAT json)`
  */
-export function findScans(
-  plan: string,
-  tables: ReadonlyMap<string, Pick<FileTable, 'columns'>>,
-): ReadonlyMap<string, ReadonlySet<string>> {
-  const scans = new Map<string, Set<string>>()
+export function findScans(plan: string, tables: ReadonlyMap<string, FileTable>): ReadonlyMap<string, Scan> {
+  const scans = new Map<string, Scan>()
   const visit = ({ name = '', children = [], extra_info: facts = {} }: PlanNode) => {
     children.forEach(visit)
-    const [table] = /\bpublished_\d+\b/.exec(facts.Table ?? '') ?? []
-    if (table === undefined) return
-    const needed = scans.get(table) ?? new Set()
-    const projected = [facts.Projections ?? []].flat()
-    const filters = [facts.Filters ?? []].flat().join('\n')
-    const names = (tables.get(table)?.columns ?? []).map((column) => column.name)
+    const [table = ''] = /\bpublished_\d+\b/.exec(facts.Table ?? '') ?? []
+    const found = tables.get(table)
+    if (found === undefined) return
+    // A scan without columns, as of `count(*)`, has an empty list.
+    const projected = facts.Projections === '' ? [] : [facts.Projections ?? ['']].flat()
+    const conditions = [facts.Filters ?? []].flat()
+    const columns = toFileColumns(found.dataset)
+    const known = [...columns.map((column) => column.name), ...found.dataset.partitionedBy]
     // Positions of rows, and scans of another kind, have names of their own.
-    const isKnown = name.trim() === 'SEQ_SCAN' && projected.length > 0 && projected.every((one) => names.includes(one))
-    for (const one of names) if (!isKnown || projected.includes(one) || filters.includes(one)) needed.add(one)
-    scans.set(table, needed)
+    const isKnown = name.trim() === 'SEQ_SCAN' && projected.every((one) => known.includes(one))
+    const isNeeded = (one: string) =>
+      !isKnown || projected.includes(one) || conditions.some((condition) => condition.includes(one))
+    const isText = (one: string) => columns.some((column) => column.name === one && column.type === 'VARCHAR')
+    const filter = isKnown ? toRowFilter(conditions, isText) : undefined
+    const before = scans.get(table)
+    const needed = columns.flatMap((column) => (isNeeded(column.name) ? [column.name] : []))
+    const filters = before === undefined ? [] : before.filters
+    scans.set(table, {
+      columns: new Set([...(before?.columns ?? []), ...needed]),
+      filters: filters === undefined || filter === undefined ? undefined : [...filters, filter],
+    })
   }
   ;(JSON.parse(plan) as readonly PlanNode[]).forEach(visit)
   return scans

@@ -26,7 +26,10 @@ export const ALERT_QUEUES = ['alerts', 'alerts-delivery'] as const
 
 /** Every rule is evaluated this often: for the clock, and for change events that were lost with Redis. */
 const TICK = '15 * * * * *'
-/** Many, because a receiver that does not answer occupies one until its timeout. Each batch of them is stored together. */
+/**
+ * Number of concurrent deliveries. It is high, because a receiver that does not answer occupies a delivery until the
+ * timeout. The results of concurrent deliveries are stored in batches.
+ */
 const DELIVERIES_AT_ONCE = 64
 /** A failed evaluation is repeated by the next tick at the latest. */
 const EVALUATION_ATTEMPTS = 3

@@ -28,7 +28,7 @@ const changeRow = z.object({ entity: z.int(), from: z.int(), to: z.int(), readAt
 
 const isCorrectable = (kind: Rule['what']['kind']) => kind === 'level' || kind === 'move' || kind === 'treasury'
 
-/** Reads which history of the group's datasets was stored anew since the stored position. */
+/** Reads the ranges of the group's datasets that were rewritten after the stored position. */
 export async function readCorrected(
   { name, kind, datasets }: { name: string; kind: Rule['what']['kind']; datasets: readonly string[] },
   db: Database,

@@ -182,7 +182,7 @@ export type RulesFile = z.infer<typeof rulesFile>
 
 const revisions = new WeakMap<Rule, string>()
 
-/** A hash of the condition: with a changed one, a rule begins anew. */
+/** A hash of the condition. If it changes, the stored state of the rule is discarded. */
 export function toRevision(one: Rule): string {
   const known = revisions.get(one)
   if (known !== undefined) return known

@@ -183,7 +183,7 @@ WHERE state = 'pending' AND due_at <= fromUnixTimestamp64Milli({before: Int64}, 
         params: { before },
         schema: deliveryRow,
       }),
-    /** The deliveries that failed for good. */
+    /** The deliveries that failed permanently. */
     readDead: () =>
       db.rows({
         name: 'alert-dead',

@@ -51,14 +51,14 @@ async function main(): Promise<void> {
   const request = { dataset, from: values.from, to: values.to, interval: values.interval, only }
   const backfill = planBackfill(request, await readRegistryInForce(config), Date.now(), config.datasetsOff)
   if (values['dry-run']) {
-    console.log(`${backfill.title}: ${backfill.chunks.length} jobs would cover it`)
+    console.log(`${backfill.title}: ${backfill.chunks.length} jobs would be enqueued`)
     for (const { id } of backfill.chunks) console.log(`  ${id}`)
     return
   }
   process.once('SIGINT', () => {
     console.error(`
-stopped watching. The queued parts go on as workers take them, and the scheduler has collected what they leave out: it is
-wanted now. The same command watches again, npm run gaps -- ${backfill.job.name} tells what is missing.`)
+stopped watching. Workers continue the queued jobs, and the scheduler enqueues the buckets that these jobs do not store.
+Repeat the command to watch again. npm run gaps -- ${backfill.job.name} lists the missing ranges.`)
     process.exit(130)
   })
   const isComplete = await withStores(config, (stores) => runBackfills([backfill], stores, { again: values.again }))

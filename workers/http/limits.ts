@@ -318,13 +318,13 @@ export function createHistoryLimit(share: RateLimit, total: RateLimit): RateLimi
   }
 }
 
-/** A limit in two forms, which take requests and return the wait for them in milliseconds. */
+/** A limit, counted in Redis or in this process. Both counters take requests and return the wait in milliseconds. */
 interface Counter {
   readonly key: string
-  /** The form in Redis. It gets `args` and the number of requests. */
+  /** Lua script of the counter that Redis shares. Its arguments are `args` and the number of requests. */
   readonly script: string
   readonly args: readonly number[]
-  /** The form within this process. */
+  /** The same counter within this process. */
   own(requests: number): number
 }
 

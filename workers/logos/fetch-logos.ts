@@ -67,7 +67,7 @@ async function fetchAddresses(tokens: readonly Token[], options: Options): Promi
 }
 
 /**
- * The address of the small image, 50 pixels wide. An address elsewhere could make this machine send requests within its
+ * The address of the small image, 50 pixels wide. An address on another host could make this machine send requests within its
  * own network.
  * @throws DataError `provider_malformed` if the address is not on a host of the provider.
  */

@@ -10,7 +10,7 @@ export interface DayPlan {
   readonly remaining: number
 }
 
-/** Returns the requests per day with which the jobs open their providers. */
+/** Returns the daily request limit of each provider that has one, by provider name. */
 export function findDayLimits(context: Omit<ProviderContext, 'http'>): ReadonlyMap<string, number> {
   const limits = new Map<string, number>()
   const { open } = createHttpClients({ log: context.log })

@@ -19,9 +19,9 @@ export interface Collected {
 /** Entities and time to collect, and the rules that check the results. */
 interface Assignment {
   entities: readonly Entity[]
-  /** For a slot: all entities of the slot (`all`) and of this piece (`own`). For a range: its entities. */
+  /** For a slot: all entities of the slot (`all`) and of this batch (`own`). For a range: its entities. */
   peers: Peers<Entity>
-  /** The row member that holds the entity key. If undefined, every result covers all entities. */
+  /** The row member with the entity key. If undefined, every result covers all entities. */
   entityColumn: string | undefined
   slot: number
   piece?: SlotPiece | undefined

@@ -57,8 +57,8 @@ export function toLastTry(payload: JobPayload, cadence: Cadence, failingSince: n
 const PASSES_BY_ITSELF: ReadonlySet<string> = new Set(['provider_exhausted', 'provider_malformed'])
 
 /**
- * Returns whether a failed range is planned again without an operator. Its notes define when the missing buckets are
- * planned again. A range that is collected again has no missing buckets, so it would never be planned.
+ * Returns whether a failed range is planned again without an operator. The notes of its missing buckets have the time of
+ * the next attempt. A range that is collected with `again` has no missing buckets, so it would never be planned.
  */
 export function isPostponed(queued: Queued, error: unknown): error is PartialFailureError {
   const payload = jobPayload.parse(queued.data)

@@ -263,7 +263,7 @@ async function insert(
 /**
  * Records that a range is computed from all inputs stored so far. If an input could not be read, nothing is recorded:
  * the inputs stay newer than the result, so the computation is planned again.
- * @returns `outdated` if the active registry changed meanwhile, so that the range must be computed again.
+ * @returns `outdated` if the active registry changed during the computation, so that the range must be computed again.
  */
 async function recordComputed(
   { job, payload, context, ledger, readAt }: Running,

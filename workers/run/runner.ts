@@ -41,7 +41,7 @@ const TAKEOVER: Takeover = { lockMs: 30_000, checkMs: 15_000 }
 const ERROR_PAUSE_MS = 1_000
 
 /**
- * Creates the worker for one queue class (`lane`) of a dataset; jobs are consumed nowhere else in the code. A job is
+ * Creates the worker for one queue class (`lane`) of a dataset. No other code consumes jobs. A job is
  * complete when its rows are stored. Transient failures are retried until `toLastTry`; any other failure makes the job
  * a dead letter immediately.
  */

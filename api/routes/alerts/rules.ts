@@ -9,7 +9,7 @@ const rule = z
     rule: z.string().describe('Name of the rule; `/feeds/{rule}.atom` is its feed.'),
     kind: z.string().describe('Kind of condition: level, move, list, proposal, treasury, dataset or provider.'),
     description: z.string().describe('The description of the operator, which may be empty.'),
-    lastFiredAt: timeValue.nullable().describe('When it last fired; null where it never did.'),
+    lastFiredAt: timeValue.nullable().describe('Time of its last alert; null if it has never fired.'),
     state: z.enum(['active', 'paused']).describe('Whether it is evaluated.'),
   })
   .meta({ id: 'AlertRule', description: 'A rule of the operator, without its channels.' })

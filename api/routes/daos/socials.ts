@@ -8,9 +8,9 @@ import { lastCurrentRows } from '../../lists/past-quotes.ts'
 import { countOrNull, idValue, numberOrNull, timeValue } from '../../records/table.ts'
 
 const followerChange = (over: string) =>
-  numberOrNull.describe(`Change of \`followers\` over ${over}, in percent; null where that day has no count.`)
+  numberOrNull.describe(`Change of \`followers\` over ${over}, in percent; null if that day has no count.`)
 
-const lastUpdated = timeValue.nullable().describe('The day of the counts; null where there are none.')
+const lastUpdated = timeValue.nullable().describe('The day of the counts; null if there are none.')
 
 const socialRecord = z
   .strictObject({
@@ -18,16 +18,16 @@ const socialRecord = z
     name: z.string().describe('Name of the DAO.'),
     discordData: z
       .strictObject({
-        activeMembers: countOrNull.describe('Members online when they were counted; null where unknown.'),
-        totalMembers: countOrNull.describe('All members; null where unknown.'),
+        activeMembers: countOrNull.describe('Members online when they were counted; null if unknown.'),
+        totalMembers: countOrNull.describe('All members; null if unknown.'),
         lastUpdated,
       })
       .describe('Its community on Discord.'),
     twitterData: z
       .strictObject({
-        followers: countOrNull.describe('Accounts that follow it; null where unknown.'),
-        following: countOrNull.describe('Accounts that it follows; null where unknown.'),
-        tweets: countOrNull.describe('Posts so far; null where unknown.'),
+        followers: countOrNull.describe('Accounts that follow it; null if unknown.'),
+        following: countOrNull.describe('Accounts that it follows; null if unknown.'),
+        tweets: countOrNull.describe('Posts so far; null if unknown.'),
         percentChange24h: followerChange('24 hours'),
         percentChange7d: followerChange('7 days'),
         percentChange30d: followerChange('30 days'),

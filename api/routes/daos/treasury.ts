@@ -10,12 +10,12 @@ const holding = z
   .strictObject({
     token: z.string().describe('Symbol of the asset.'),
     quantity: z.number().describe('How many tokens.'),
-    valueUsd: numberOrNull.describe('Their value in US dollars; null where no source has a price.'),
+    valueUsd: numberOrNull.describe('Their value in US dollars; null if no source has a price.'),
   })
   .meta({ id: 'TreasuryHolding', description: 'One asset in a treasury.' })
 
 const valueChange = (over: string) =>
-  numberOrNull.describe(`Change of \`valueUsd\` over ${over}, in percent; null where that day has no value.`)
+  numberOrNull.describe(`Change of \`valueUsd\` over ${over}, in percent; null if that day has no value.`)
 
 const treasuryRecord = z
   .strictObject({

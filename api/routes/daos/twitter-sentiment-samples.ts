@@ -15,7 +15,7 @@ export const twitterSentimentSamplesRoute = defineDailySeries({
   dataset: twitterSentiment,
   point: z
     .strictObject({
-      recordedAt: timeValue.describe('The day: its first moment.'),
+      recordedAt: timeValue.describe('The first moment of the day, in UTC.'),
       _id: idValue.describe('Id of the point: that of the shares of the same day.'),
       dao: idValue.describe('Id of the DAO.'),
       posts: z.int().describe('Number of classified posts.'),

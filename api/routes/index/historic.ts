@@ -137,7 +137,7 @@ async function answerInForm(call: Call, index: BasketIndex, query: Query): Promi
   const earliest = Math.max(query.start ?? 0, index.launch)
   const start = Math.max(earliest, until - back * DAY_MS)
   const { answer } = await answerQuestion(call, toSource(index), { ...question, start })
-  // The last days until now are another range from the next grid time on.
+  // A range that ends now moves with the grid, so the answer expires at the next grid time.
   return until === now && start > earliest ? { ...answer, expiresAt: nextGridTime(now) } : answer
 }
 

@@ -20,13 +20,13 @@ const weight = z
       'First price in the slot in US dollars, from which the value of the Index is computed; null for a removed token without a price.',
     ),
     valueUsd: numberOrNull.describe(
-      '`quantity` times `priceUsd`, in US dollars; null where the price is no longer known.',
+      '`quantity` times `priceUsd`, in US dollars; null if the price is no longer known.',
     ),
     weight: numberOrNull.describe(
       'Its part of the value of the basket, as a fraction from 0 to 1 (0.015 is 1.5 %); all of them sum to 1. Null where a price is no longer known.',
     ),
     contribution24h: numberOrNull.describe(
-      'Its part of the change of the Index over 24 hours, in percentage points (1.5 is 1.5 points of `X-Index-Change-24h`); null where the Index had no value 24 hours before.',
+      'Its part of the change of the Index over 24 hours, in percentage points (1.5 is 1.5 points of `X-Index-Change-24h`); null if the Index had no value 24 hours before.',
     ),
   })
   .meta({ id: 'IndexWeight', description: 'Weight of a token in the value of the Index and in its change.' })

@@ -34,10 +34,7 @@ const range = z
       .string()
       .nullable()
       .meta({ description: 'Step of the stored data, such as 5m, 12h or 1d; null if nothing is stored.' }),
-    reason: z
-      .string()
-      .nullable()
-      .meta({ description: 'Reason for the state; null where data is stored without a note.' }),
+    reason: z.string().nullable().meta({ description: 'Reason for the state; null if data is stored without a note.' }),
   })
   .meta({ id: 'CoverageRange', description: 'A range of time in which the data of an entity has one state.' })
 

@@ -26,7 +26,7 @@ const dexRecord = z
         inflow: flow.describe('What bought the token.'),
         outflow: flow.describe('Traded value of sales of the token.'),
         totalDexs: uint64.describe('Different exchanges that they were made on.'),
-        price: numberOrNull.describe('Price in the latest trade, in US dollars; null where unknown.'),
+        price: numberOrNull.describe('Price in the latest trade, in US dollars; null if unknown.'),
         lastUpdated: timeValue.describe('Up to when trades were collected.'),
       })
       .describe('All known trades in sum.'),
@@ -38,7 +38,7 @@ export const dexDataRoute = defineList({
   path: '/data/tokens/dex-data',
   summary: 'Trades of tokens on decentralized exchanges, in sum',
   description:
-    'For all live tokens with trades, or those that `id` and `name` select. Over all known trades: their number, the pools (`totalMakers`), the senders (`totalTakers`) and the exchanges they were made with; the USD that bought (`inflow`) and sold (`outflow`) the token in the 24 hours, 7 and 30 days before `lastUpdated` and ever; the price of the latest trade, null where unknown. Exact name matches come first, then by market cap, largest first, then by name.',
+    'For all live tokens with trades, or those that `id` and `name` select. Over all known trades: their number, the pools (`totalMakers`), the senders (`totalTakers`) and the exchanges they were made with; the USD that bought (`inflow`) and sold (`outflow`) the token in the 24 hours, 7 and 30 days before `lastUpdated` and ever; the price of the latest trade, null if unknown. Exact name matches come first, then by market cap, largest first, then by name.',
   of: listedTokens,
   record: dexRecord,
   datasets: [dexTrades, tokenPrices],

@@ -5,7 +5,7 @@ import { numberOrNull, timeValue, uint64 } from '../../records/table.ts'
 import { defineCandles } from '../../series/candles.ts'
 
 const candlePrice = (which: string) =>
-  numberOrNull.describe(`${which} price of its trades in US dollars; null where none of them has a known price.`)
+  numberOrNull.describe(`${which} price of its trades in US dollars; null if none of them has a known price.`)
 
 const candle = z
   .strictObject({

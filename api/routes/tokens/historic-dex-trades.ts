@@ -22,7 +22,7 @@ const dexTrade = z
     token: idValue.describe('Id of the token.'),
     amountUsd: numberOrNull.describe('Value in US dollars; null if the price of the other token is unknown.'),
     type: z.enum(['BUY', 'SELL']).describe('Whether the trader bought or sold the token.'),
-    price: numberOrNull.describe('Price of one token in US dollars; null as `amountUsd` is.'),
+    price: numberOrNull.describe('Price of one token in US dollars; null if `amountUsd` is null.'),
   })
   .meta({ id: 'DexTrade', description: 'A trade of a token on a decentralized exchange.' })
 

@@ -9,7 +9,7 @@ const holder = z
   .strictObject({
     address: z.string().describe('Address of the holder.'),
     amount: z.number().describe('Tokens that it holds.'),
-    amountUsd: numberOrNull.describe('Their value at that time in US dollars; null where the source has no price.'),
+    amountUsd: numberOrNull.describe('Their value at that time in US dollars; null if the source has no price.'),
     share: z.number().describe('Percent of the total supply.'),
   })
   .meta({ id: 'Holder', description: 'An address that holds a token.' })
@@ -36,7 +36,7 @@ export const holdersRoute = defineList({
   path: '/data/tokens/holders',
   summary: 'The largest holders of tokens',
   description:
-    'For all live tokens with holder data, or those that `id` and `name` select: how many hold the token, the share of the hundred largest in percent of the total supply, and those, largest first. `amountUsd` is the value at the time of the snapshot, null where the source has no price. Exact name matches come first, then by market cap, largest first, then by name.',
+    'For all live tokens with holder data, or those that `id` and `name` select: how many hold the token, the share of the hundred largest in percent of the total supply, and those, largest first. `amountUsd` is the value at the time of the snapshot, null if the source has no price. Exact name matches come first, then by market cap, largest first, then by name.',
   of: listedTokens,
   record: holdersRecord,
   datasets: [tokenHolders, tokenPrices],

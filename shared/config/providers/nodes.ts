@@ -21,7 +21,7 @@ export const nodesDeclaration = declareProvider({
       .meta({ help: "Calls per minute and node. Each call of a batch counts, as in the nodes' plans." }),
     RPC_BATCH_SIZE: count
       .default(100)
-      .meta({ help: 'Maximum calls per batch. A node that refuses them gets 3, or 1.' }),
+      .meta({ help: 'Maximum calls per batch. If a node refuses a batch, later batches have 3 calls, or 1.' }),
     DEX_FIRST_RUN_HOURS: count.default(24).meta({ help: 'Hours of trades that the first run reads.' }),
   },
   toConfig: (s, limits) => ({
@@ -34,7 +34,11 @@ export const nodesDeclaration = declareProvider({
   }),
   cost: 'as the node bills: each call of a batch counts',
   data: [
-    { data: 'trades, Index Token', key: 'RPC_URLS', withoutKey: 'Moralis serves the trades; no Index Token' },
+    {
+      data: 'trades, Index Token',
+      key: 'RPC_URLS',
+      withoutKey: 'trades are read from Moralis; the Index Token is not collected',
+    },
     { data: 'votes on governors', key: 'RPC_URLS', withoutKey: UNSUITABLE },
     { data: 'delegations of voting tokens', key: 'RPC_URLS', withoutKey: UNSUITABLE },
   ],

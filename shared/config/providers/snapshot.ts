@@ -20,7 +20,7 @@ export const snapshotDeclaration = declareProvider({
   data: [{ data: 'governance', key: 'SNAPSHOT_API_KEY', withoutKey: 'works, with fewer calls' }],
   days: [
     {
-      day: 'one request per list and space each hour; once a day a page per thousand proposals, and at the end of a vote its votes again',
+      day: 'one request per list and space each hour; once a day a page per thousand proposals, at the end of a vote its votes again, and one for each 50 new or edited texts',
       plan: 'free: 60 a minute without a key',
     },
   ],

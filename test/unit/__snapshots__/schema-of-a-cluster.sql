@@ -1563,3 +1563,30 @@ ALTER TABLE alert_states_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_inser
 ALTER TABLE alert_firings_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
 
 ALTER TABLE alert_deliveries_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE governance_in_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS body String;
+
+ALTER TABLE governance_in ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS body String;
+
+CREATE TABLE IF NOT EXISTS dao_proposal_texts_local ON CLUSTER 'dao'
+(
+    dao          UInt64,
+    space        LowCardinality(String),
+    proposal     String CODEC(ZSTD(1)),
+    edited_at    DateTime('UTC') CODEC(ZSTD(1)),
+    body         String CODEC(ZSTD(3)),
+    collected_at DateTime64(3, 'UTC') CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_proposal_texts', '{replica}', collected_at)
+ORDER BY (dao, space, proposal)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS dao_proposal_texts ON CLUSTER 'dao' AS dao_proposal_texts_local
+ENGINE = Distributed('dao', 'dao_data', 'dao_proposal_texts_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS dao_proposal_texts_mv ON CLUSTER 'dao' TO dao_proposal_texts_local AS
+SELECT dao, space, proposal, toDateTime(at, 'UTC') AS edited_at, body, collected_at
+FROM governance_in_local
+WHERE kind = 'text';
+
+ALTER TABLE dao_proposal_texts_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;

@@ -1282,3 +1282,25 @@ ALTER TABLE alert_states MODIFY SETTING fsync_after_insert = 1, fsync_part_direc
 ALTER TABLE alert_firings MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
 
 ALTER TABLE alert_deliveries MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE governance_in
+    ADD COLUMN IF NOT EXISTS body String;
+
+CREATE TABLE IF NOT EXISTS dao_proposal_texts
+(
+    dao          UInt64,
+    space        LowCardinality(String),
+    proposal     String CODEC(ZSTD(1)),
+    edited_at    DateTime('UTC') CODEC(ZSTD(1)),
+    body         String CODEC(ZSTD(3)),
+    collected_at DateTime64(3, 'UTC') CODEC(ZSTD(1))
+)
+ENGINE = ReplacingMergeTree(collected_at)
+ORDER BY (dao, space, proposal);
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS dao_proposal_texts_mv TO dao_proposal_texts AS
+SELECT dao, space, proposal, toDateTime(at, 'UTC') AS edited_at, body, collected_at
+FROM governance_in
+WHERE kind = 'text';
+
+ALTER TABLE dao_proposal_texts MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;

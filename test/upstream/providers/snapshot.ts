@@ -80,7 +80,7 @@ function toInts(elements: readonly Record<string, unknown>[], field: QueryField,
   })
 }
 
-const INTS = ['created', 'start', 'end']
+const INTS = ['created', 'updated', 'start', 'end']
 
 function findBreach({ first = 20, skip = 0, where = {} }: QueryField['args']): string | null {
   if (Number(first) > MOST_FIRST) return `The \`first\` argument must not be greater than ${MOST_FIRST}`
@@ -110,16 +110,18 @@ function resolve({ name, args, fields }: QueryField, world: World, now: number):
   // The hub ignores filters with the value 0.
   const from = Number(where.created_gte ?? 0) || Number.NEGATIVE_INFINITY
   const to = Number(where.created_lte ?? 0) || Number.POSITIVE_INFINITY
-  const isInRange = ({ created }: { readonly created: number }) => created >= from && created <= to
+  const wanted = Array.isArray(where.id_in) ? new Set<unknown>(where.id_in) : undefined
+  const isSelected = ({ id, created }: { readonly id: string; readonly created: number }) =>
+    created >= from && created <= to && (wanted?.has(id) ?? true)
   const elements = ids.flatMap((id): readonly Element[] => {
     const space = world.space(String(id), now)
     if (space === null) return []
     if (name === 'votes')
       return space.votes
-        .filter(isInRange)
+        .filter(isSelected)
         .map((one) => ({ ...toPlace(one), vp: one.power, toJson: () => toVote(space, one) }))
     return space.proposals
-      .filter(isInRange)
+      .filter(isSelected)
       .map((one) => ({ ...toPlace(one), vp: 0, toJson: () => toProposal(space, one) }))
   })
   return toPage(elements, args).map(({ toJson }) => pick(toJson(), fields))
@@ -154,6 +156,8 @@ function toProposal({ id }: Space, { scoresTotal, scoresState, flagged = false, 
     scores_total: scoresTotal,
     scores_state: scoresState ?? null,
     flagged,
+    body: proposal.body ?? null,
+    updated: proposal.updated ?? null,
     link: proposal.link ?? `https://snapshot.box/#/s:${id}/proposal/${proposal.id}`,
     vp: 0,
     space: { id },

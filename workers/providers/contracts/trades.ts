@@ -32,8 +32,8 @@ export interface TradeSource {
    */
   fetchNew(request: NewTradeRequest): Promise<Candidate<DexTradeRow>[]>
   /**
-   * Fetches the trades inside the range, or as many of them as one run may read. The state then holds the position
-   * until the range is complete.
+   * Fetches the trades inside the range, or as many of them as one run may read. Until the range is complete, the
+   * state contains the position at which the next run continues.
    */
   fetchHistory(request: TradeRequest & { readonly range: Range }): Promise<Candidate<DexTradeRow>[]>
 }

@@ -66,8 +66,8 @@ function mergeReadings(
 }
 
 /**
- * Names what is stored of each event. Cursors of versions that stored less do not count, so that every governor is read
- * again from its first block. Its stored votes are served meanwhile.
+ * Version of the stored members of an event. Cursors of an earlier version are ignored, so every governor is read again
+ * from its first block. Until then, the API serves the stored votes.
  */
 const CONTENT = 'exact'
 

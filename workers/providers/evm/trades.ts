@@ -140,9 +140,9 @@ interface TradeSelection {
 }
 
 /**
- * Reads a piece of the remaining logs, and puts off each token with more to read. `finished` are the tokens without
- * more. Tokens with a common pool are finished together: the pool has one cursor, and its trades are stored only for
- * the requested tokens.
+ * Reads as many of the remaining logs as one run may, and postpones each token that has more. `finished` are the tokens
+ * that have no more. Tokens with a common pool are finished together: the pool has one cursor, and its trades are stored
+ * only for the requested tokens.
  */
 async function readOn(
   reader: ChainReader,
@@ -195,8 +195,8 @@ const NO_TRADE: Omit<Candidate<DexTradeRow>, 'token' | 'log_index'> = {
 }
 
 /**
- * Reads the trades in [from, to) of a range up to the newest final block, or the next piece of them. Positions are
- * stored per token, because the next piece contains only unfinished tokens. If the node lags behind the range, or
+ * Reads the trades in [from, to) of a range up to the newest final block, or the next part of them. Positions are
+ * stored per token, because the next part contains only unfinished tokens. If the node lags behind the range, or
  * behind `now` (Unix milliseconds) if the range ends later, no token is finished.
  */
 async function fetchRange(

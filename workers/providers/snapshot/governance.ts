@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import { snapshotDeclaration } from '../../../shared/config/providers/snapshot.ts'
 import type { GovernanceRow, VotingDao } from '../../../shared/datasets/governance.ts'
+import type { Database } from '../../../shared/store/clickhouse.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Candidate, Provider } from '../../job/define-job.ts'
 import type { Allowance } from '../../job/state.ts'
@@ -9,7 +10,8 @@ import type { Cursor, Gap, GovernanceSource, Progress, Reading, Space } from '..
 import { openSnapshot, queryList, runQuery } from './client.ts'
 import { readByCreation, type Unreadable } from './pages-by-creation.ts'
 import { readProposals, withSecret } from './proposals.ts'
-import { LISTS, MOST_SKIPPED, PAGE_SIZE, SPACE, spaceData, toProposalRows, toVoteRows } from './queries.ts'
+import { LISTS, MOST_SKIPPED, PAGE_SIZE, SPACE, spaceData, toProposalRows, toTextRows, toVoteRows } from './queries.ts'
+import { openTexts } from './texts.ts'
 
 /** Unreadable votes are read again once a day, for this long. */
 const GAP_MS = 7 * 86_400_000
@@ -37,7 +39,7 @@ export const snapshot: Provider<GovernanceSource, VotingDao> = {
       pagesPerRun: Math.max(FEWEST_PAGES, Math.min(MOST_PAGES, MINUTES_PER_RUN * requestsPerMinute)),
       concurrency: CONCURRENCY,
       fetchGovernance: (requested, progress, allowance, signal) =>
-        fetchGovernance(client, requested, progress, allowance, signal),
+        fetchGovernance({ client, db: context.db }, requested, progress, allowance, signal),
     }
   },
 }
@@ -45,20 +47,25 @@ export const snapshot: Provider<GovernanceSource, VotingDao> = {
 type SpaceRequest = Space & { readonly slot: number }
 
 async function fetchGovernance(
-  client: HttpClient,
+  { client, db }: { readonly client: HttpClient; readonly db: Database },
   { slot, ...place }: SpaceRequest,
   before: Progress,
   allowance: Pick<Allowance, 'take'>,
   signal: AbortSignal,
 ): Promise<Reading | undefined> {
   const { space } = place
-  const fetchFrom =
-    <T>({ query, ...list }: { query: string; field: string; element: z.ZodType<T> }) =>
-    (cursor: Cursor) =>
-      queryList(client, { query, variables: { space, ...cursor } }, list, signal)
+  const fetchList = <T>(
+    { query, ...list }: { query: string; field: string; element: z.ZodType<T> },
+    variables: Cursor | { readonly ids: readonly string[] },
+  ) => queryList(client, { query, variables: { space, ...variables } }, list, signal)
+  const texts = openTexts({ ...{ db, place, allowance }, fetchTexts: (ids) => fetchList(LISTS.texts, { ids }) })
   const proposals = await readProposals({
     ...{ progress: before, slot, allowance },
-    fetchPage: fetchFrom(LISTS.proposals),
+    fetchPage: async (cursor) => {
+      const page = await fetchList(LISTS.proposals, cursor)
+      await texts.readFor(page.elements)
+      return page
+    },
   })
   // A space that does not exist also has empty lists.
   let isThere = true
@@ -73,7 +80,7 @@ async function fetchGovernance(
     gap !== null && gap.from < proposals.progress.votes.from ? { from: gap.from, skip: 0 } : proposals.progress.votes
   const votes = await readByCreation({
     ...{ pageSize: PAGE_SIZE, mostSkipped: MOST_SKIPPED, allowance, start, latest: slot / 1000 },
-    fetchPage: fetchFrom(LISTS.votes),
+    fetchPage: (cursor) => fetchList(LISTS.votes, cursor),
   })
   const secret = new Set(
     votes.items.flatMap(({ choice, proposal }) => (isSecret(choice) && proposal ? proposal.id : [])),
@@ -82,10 +89,15 @@ async function fetchGovernance(
   const isSwept = proposals.sweptAt !== undefined && proposals.isWhole && isThere
   const sweeps = isSwept ? [toSweepRow(place, proposals.sweptAt)] : []
   return {
-    rows: [...toProposalRows(proposals.items, place), ...toVoteRows(votes.items, place), ...sweeps],
+    rows: [
+      ...toProposalRows(proposals.items, place),
+      ...toTextRows(texts.items, place),
+      ...toVoteRows(votes.items, place),
+      ...sweeps,
+    ],
     progress: { ...progress, votes: votes.cursor, gap: toGap(before.gap, votes.unreadable, { isSweep, slot }) },
     isComplete: proposals.isComplete && votes.isComplete,
-    unreadable: [...proposals.unreadable, ...votes.unreadable.reasons],
+    unreadable: [...proposals.unreadable, ...texts.unreadable, ...votes.unreadable.reasons],
   }
 }
 

@@ -13,6 +13,8 @@ import { toLowerCase } from '../holder-values.ts'
 /** Limits of the hub: elements per page, and skipped elements (docs/providers.md, section 9). */
 export const PAGE_SIZE = 1000
 export const MOST_SKIPPED = 5000
+/** Texts have up to 40,000 characters, and most are much shorter: 50 are at most 8 MB. The hub's limit is 100 ids. */
+export const TEXTS_PER_REQUEST = 50
 
 /** An optional member with an invalid value counts as absent. */
 const seconds = z.number().int().min(EARLIEST_SECONDS).max(LATEST_SECONDS)
@@ -33,9 +35,13 @@ const proposal = listed.extend({
   quorum: asSent,
   start: time,
   end: time,
+  /** Time of the last edit. */
+  updated: time,
   link: words,
   flagged: z.boolean().nullish().catch(null),
 })
+/** The text is null if the hub does not have it. */
+const proposalText = listed.extend({ updated: time, body: z.string().nullish() })
 const vote = listed.extend({
   voter: asSent,
   choice: asSent,
@@ -44,6 +50,7 @@ const vote = listed.extend({
 })
 
 export type Proposal = z.infer<typeof proposal>
+export type ProposalText = z.infer<typeof proposalText>
 export type Vote = z.infer<typeof vote>
 
 export const SPACE = 'query Space($space: String!) { space(id: $space) { id } }'
@@ -51,13 +58,15 @@ export const spaceData = z.object({ space: z.object({ id: z.string() }).nullable
 
 const PAGE = `first: ${PAGE_SIZE}, skip: $skip, where: {space: $space, created_gte: $from}, orderBy: "created", orderDirection: asc`
 
-const PROPOSALS = `query Proposals($space: String!, $from: Int!, $skip: Int!) { proposals(${PAGE}) { id author created title type choices scores scores_total scores_state votes quorum start end link flagged } }`
+const PROPOSALS = `query Proposals($space: String!, $from: Int!, $skip: Int!) { proposals(${PAGE}) { id author created title type choices scores scores_total scores_state votes quorum start end updated link flagged } }`
 const VOTES = `query Votes($space: String!, $from: Int!, $skip: Int!) { votes(${PAGE}) { id voter created choice vp proposal { id } } }`
+const TEXTS = `query Texts($space: String!, $ids: [String]!) { proposals(first: ${TEXTS_PER_REQUEST}, where: {space: $space, id_in: $ids}) { id created updated body } }`
 
 /** The lists of a space; an element created after LATEST_SECONDS is unreadable. */
 export const LISTS = {
   proposals: { query: PROPOSALS, field: 'proposals', element: proposal },
   votes: { query: VOTES, field: 'votes', element: vote },
+  texts: { query: TEXTS, field: 'proposals', element: proposalText },
 } as const
 
 /** The hub's times are whole Unix seconds. */
@@ -95,6 +104,18 @@ export function toProposalRows(proposals: readonly Proposal[], place: Space): Ca
     url: one.link ?? null,
     is_flagged: one.flagged ?? false,
   }))
+}
+
+/** When the author last changed the text, in Unix seconds. */
+export const toEdited = ({ created, updated }: Pick<Proposal, 'created' | 'updated'>): number => updated ?? created
+
+/** Rows of the texts that the hub has. */
+export function toTextRows(texts: readonly ProposalText[], place: Space): Candidate<GovernanceRow>[] {
+  return texts.flatMap((one) => {
+    if (typeof one.body !== 'string') return []
+    const about = { kind: 'text', proposal: one.id, address: '', at: toTime(toEdited(one)) }
+    return [{ ...place, ...about, body: one.body }]
+  })
 }
 
 /** Votes on a deleted proposal are dropped. */

@@ -5,7 +5,7 @@ import { defineDailySeries } from '../../../series/daily.ts'
 
 const DAYS_OF_WEEK = 7
 
-/** The sum of a column over a week, null where one of its days is unknown. */
+/** The sum of a column over a week, null if one of its days is unknown. */
 const sumOfWeek = (column: string) => `if(count(${column}) = ${DAYS_OF_WEEK}, sum(${column}), NULL)`
 
 export const feesHistoricRoute = defineDailySeries({
@@ -22,7 +22,7 @@ export const feesHistoricRoute = defineDailySeries({
 )`,
   point: z
     .strictObject({
-      recordedAt: timeValue.describe('The day or the week: its first moment.'),
+      recordedAt: timeValue.describe('The first moment of the day or week, in UTC.'),
       feesUsd: numberOrNull.describe("Fees that users paid to the DAO's protocols, in US dollars; null if unknown."),
       revenueUsd: numberOrNull.describe(
         'Revenue of the protocols: the part of the fees that they retain, in US dollars; null if unknown.',

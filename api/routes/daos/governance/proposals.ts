@@ -97,7 +97,7 @@ const detailedProposal = proposalOfSource
       .string()
       .nullable()
       .describe(
-        'Its text, as written in the proposal; null on Snapshot, where it is not collected. With `include=body`.',
+        'Its text in Markdown, as written in the proposal: show it as untrusted. Empty if the author wrote none; null if it was not collected. With `include=body`.',
       ),
   })
   .meta({ id: 'GovernanceProposalDetails', description: 'A proposal, with all members.' })
@@ -125,14 +125,21 @@ const toRecord = (body: string) =>
   arrayMap(power -> ${toDecimalText('power', 'd.decimals')}, d.scores_exact), ${toDecimalText('d.total_exact', 'd.decimals')}, ${body}`,
   )
 
+/** The texts on Snapshot. A text without a row is unknown. */
+const TEXTS = `
+LEFT JOIN
+(
+  SELECT dao, space, proposal, toNullable(body) AS body FROM dao_proposal_texts FINAL WHERE dao IN {daos: Array(UInt64)}
+) AS t ON t.dao = p.dao AND t.space = p.space AND t.proposal = p.proposal`
+
 /** The texts are read only if they are requested. */
 const toSql = (hasBody: boolean) => `
 WITH ${COUNTED}
 SELECT 0 AS key, p.proposal AS name, NULL AS market_cap, fromUnixTimestamp64Milli({read_at: Int64}, 'UTC') AS as_of,
-  toInt64(toUnixTimestamp(p.created_at)) AS created, ${STATE} AS state, ${toRecord(hasBody ? 'd.body' : 'NULL')} AS record
+  toInt64(toUnixTimestamp(p.created_at)) AS created, ${STATE} AS state, ${toRecord(hasBody ? 'ifNull(d.body, t.body)' : 'NULL')} AS record
 FROM (SELECT dao, space, proposal, id, author, created_at FROM dao_proposals FINAL WHERE ${COUNTS}) AS p
 LEFT JOIN (SELECT * FROM dao_proposal_details FINAL WHERE dao IN {daos: Array(UInt64)}) AS d
-  ON d.dao = p.dao AND d.space = p.space AND d.proposal = p.proposal
+  ON d.dao = p.dao AND d.space = p.space AND d.proposal = p.proposal${hasBody ? TEXTS : ''}
 WHERE ({any_state: Bool} OR ifNull(state = {state: String}, false))
   AND ({any_end: Bool} OR ifNull(d.ends_at < fromUnixTimestamp64Milli({ends_before: Int64}, 'UTC'), false))`
 

@@ -12,11 +12,11 @@ export const historicDiscordRoute = defineDailySeries({
   dataset: discordMembers,
   point: z
     .strictObject({
-      lastUpdated: timeValue.describe('The day: its first moment.'),
+      lastUpdated: timeValue.describe('The first moment of the day, in UTC.'),
       _id: idValue.describe('Id of the point.'),
       dao: idValue.describe('Id of the DAO.'),
-      activeMembers: countOrNull.describe('Members online when they were counted; null where unknown.'),
-      totalMembers: countOrNull.describe('All members; null where unknown.'),
+      activeMembers: countOrNull.describe('Members online when they were counted; null if unknown.'),
+      totalMembers: countOrNull.describe('All members; null if unknown.'),
     })
     .meta({ id: 'DiscordPoint', description: "A DAO's community on Discord on one day." }),
   values: 'active_members, total_members',

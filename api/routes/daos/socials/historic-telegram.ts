@@ -12,13 +12,13 @@ export const historicTelegramRoute = defineDailySeries({
   dataset: telegramMembers,
   point: z
     .strictObject({
-      recordedAt: timeValue.describe('The day: its first moment.'),
+      recordedAt: timeValue.describe('The first moment of the day, in UTC.'),
       _id: idValue.describe('Id of the point.'),
       dao: idValue.describe('Id of the DAO.'),
       activeMembers: countOrNull.describe(
         'Members online when they were counted; null for channels, and where unknown.',
       ),
-      totalMembers: countOrNull.describe('All members; null where unknown.'),
+      totalMembers: countOrNull.describe('All members; null if unknown.'),
     })
     .meta({ id: 'TelegramPoint', description: "A DAO's community on Telegram on one day." }),
   values: 'active_members, total_members',

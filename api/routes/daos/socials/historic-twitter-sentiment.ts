@@ -14,7 +14,7 @@ export const historicTwitterSentimentRoute = defineDailySeries({
   dataset: twitterSentiment,
   point: z
     .strictObject({
-      recordedAt: timeValue.describe('The day: its first moment.'),
+      recordedAt: timeValue.describe('The first moment of the day, in UTC.'),
       _id: idValue.describe('Id of the point.'),
       dao: idValue.describe('Id of the DAO.'),
       sentiment: z.strictObject(shareValues).describe('Shares of the moods in a sample of posts, which sum to 1.'),

@@ -11,12 +11,12 @@ export const historicTwitterRoute = defineDailySeries({
   dataset: twitterCounts,
   point: z
     .strictObject({
-      lastUpdated: timeValue.describe('The day: its first moment.'),
+      lastUpdated: timeValue.describe('The first moment of the day, in UTC.'),
       _id: idValue.describe('Id of the point.'),
       dao: idValue.describe('Id of the DAO.'),
-      followers: countOrNull.describe('Accounts that follow it; null where unknown.'),
-      following: countOrNull.describe('Accounts that it follows; null where unknown.'),
-      tweets: countOrNull.describe('Posts so far; null where unknown.'),
+      followers: countOrNull.describe('Accounts that follow it; null if unknown.'),
+      following: countOrNull.describe('Accounts that it follows; null if unknown.'),
+      tweets: countOrNull.describe('Posts so far; null if unknown.'),
     })
     .meta({ id: 'TwitterPoint', description: "A DAO's account on Twitter on one day." }),
   values: 'followers, following, tweets',

@@ -17,9 +17,7 @@ const worthOf = (kind: HoldingKind) => {
 export const TREASURY_VALUES = { own: worthOf('own'), stable: worthOf('stable'), other: worthOf('other') } as const
 
 const part = (of: string) =>
-  numberOrNull.describe(
-    `Value of ${of} in US dollars; null where holdings were not stored, or none of these has a price.`,
-  )
+  numberOrNull.describe(`Value of ${of} in US dollars; null if holdings were not stored, or none of these has a price.`)
 
 export const treasuryHistoricRoute = defineDailySeries({
   operation: 'getDaoTreasuryHistory',
@@ -30,7 +28,7 @@ export const treasuryHistoricRoute = defineDailySeries({
   dataset: daoTreasury,
   point: z
     .strictObject({
-      recordedAt: timeValue.describe('The day: its first moment.'),
+      recordedAt: timeValue.describe('The first moment of the day, in UTC.'),
       valueUsd: z.number().describe('Value of everything that had a price, in US dollars.'),
       ownTokenUsd: part("the DAO's own tokens"),
       stablecoinUsd: part("stablecoins, by this service's list of them,"),

@@ -18,7 +18,7 @@ import { daoKind } from '../../../route/entities.ts'
 /** The members that name an asset. */
 export const ASSET = {
   symbol: z.string().describe('Symbol of the asset.'),
-  token: idValue.nullable().describe('Id of the token where it is one of this service; null otherwise.'),
+  token: idValue.nullable().describe('Id of the token if this service has it; null if not.'),
   contractAddress: z
     .string()
     .nullable()
@@ -28,8 +28,8 @@ export const ASSET = {
 
 /** The members with the value of an amount of an asset. */
 export const ASSET_VALUE = {
-  priceUsd: numberOrNull.describe('Price of one of them in US dollars; null where no source has one.'),
-  valueUsd: numberOrNull.describe('Value of all of them in US dollars; null as `priceUsd` is.'),
+  priceUsd: numberOrNull.describe('Price of one unit of the asset in US dollars; null if no source has a price.'),
+  valueUsd: numberOrNull.describe('Value of the quantity in US dollars; null if `priceUsd` is null.'),
 }
 
 const holding = z

@@ -28,9 +28,9 @@ export const holderLabelsHistoricRoute = defineDailySeries({
     'One point per day, newest first: the first snapshot of the day, as in `/data/tokens/holders/historic`. A day without a snapshot is absent. Shares are in percent of the total supply and cover the hundred largest holders, by the labels of addresses in the registry, which has no exchanges. `limit` is in points.',
   point: z
     .strictObject({
-      recordedAt: timeValue.describe('The day: its first moment.'),
+      recordedAt: timeValue.describe('The first moment of the day, in UTC.'),
       treasuryShare: numberOrNull.describe(
-        "Percent of the total supply that the treasuries of the token's DAO held, of the hundred largest; null where no address of them is known.",
+        "Percent of the total supply that the treasuries of the token's DAO held, of the hundred largest; null if no address of them is known.",
       ),
       contractShare: z
         .number()

@@ -10,12 +10,12 @@ export const holdersHistoricRoute = defineDailySeries({
   ...DAILY_HOLDERS,
   operation: 'getTokenHoldersHistory',
   path: '/data/tokens/holders/historic',
-  summary: 'How many held a token, and how much the largest of them, over time',
+  summary: 'Number of holders of a token, and the holdings of the largest ones, over time',
   description:
     'One point per day, newest first: the first snapshot of the day. A day without a snapshot is absent. Shares are in percent of the total supply. `limit` is in points.',
   point: z
     .strictObject({
-      recordedAt: timeValue.describe('The day: its first moment.'),
+      recordedAt: timeValue.describe('The first moment of the day, in UTC.'),
       totalHolders: uint64.describe('Addresses that held the token.'),
       top10Share: z.number().describe('Percent of the total supply that the ten largest held together.'),
       top100Share: z.number().describe('Percent of the total supply that the hundred largest held together.'),

@@ -113,8 +113,8 @@ const FEW_CALLS = 3
  * node stays valid.
  */
 const LEARNT_BATCHES = 100
-/** After this many refused pieces without an accepted one, the size is not the reason, and the rest is not sent. */
-const MOST_REFUSED_PIECES = 3
+/** If this number of smaller batches is refused and none accepted, the size is not the reason, and the rest is not sent. */
+const MAX_REFUSED_BATCHES = 3
 
 /** Result of calls sent together: the node accepted all, some or none. */
 interface Sent {
@@ -169,11 +169,11 @@ export function createJsonRpc(name: string, client: HttpClient, batchSize: numbe
     const replies: RpcReply[] = []
     const counts = { all: 0, some: 0, none: 0 }
     while (replies.length < calls.length) {
-      if (counts.none >= MOST_REFUSED_PIECES && counts.none === counts.all + counts.some + counts.none) break
+      if (counts.none >= MAX_REFUSED_BATCHES && counts.none === counts.all + counts.some + counts.none) break
       const at = replies.length
-      const piece = await sendFitting(calls.slice(at, at + Math.min(smaller, learnt.size)), signal)
-      counts[piece.taken] += 1
-      for (const reply of piece.replies) replies.push(reply)
+      const batch = await sendFitting(calls.slice(at, at + Math.min(smaller, learnt.size)), signal)
+      counts[batch.taken] += 1
+      for (const reply of batch.replies) replies.push(reply)
     }
     while (replies.length < calls.length) replies.push({ error: refusal })
     // A single call that a node cannot answer may make it refuse the whole batch, so the size is not necessarily the

@@ -14,7 +14,7 @@ import { ASSET, ASSET_VALUE, NO_CONTRACT } from '../holdings.ts'
 
 const record = z
   .strictObject({
-    recordedAt: timeValue.describe('The day: its first moment.'),
+    recordedAt: timeValue.describe('The first moment of the day, in UTC.'),
     ...ASSET,
     kind: z
       .enum(HOLDING_KINDS)
