@@ -1,5 +1,5 @@
 import { createRef } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 import { toShort } from '../format.ts'
 import { go } from '../place.ts'
 import { toFormer, useFound } from './found.ts'
@@ -131,7 +131,8 @@ export const openSearch = () => dialog.current?.open === false && dialog.current
 export function Search() {
   // Each search starts empty. The input always exists, so that it receives text typed directly after the shortcut.
   const [search, setSearch] = useState(0)
-  useEffect(() => {
+  // Before the first paint: the shortcut works as soon as the page is visible.
+  useLayoutEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement
       const isCommand = (event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k'
