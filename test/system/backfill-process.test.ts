@@ -45,7 +45,7 @@ it('npm run backfill reports on Ctrl-C that the queued chunks continue', async (
   await expect.poll(output).toContain('no worker serves')
   process.kill('SIGINT')
   expect(await ended).toEqual([130, null])
-  expect(output()).toContain('The queued parts go on')
+  expect(output()).toContain('Workers continue the queued jobs')
 })
 
 it.each(['empty', 'as it was'])('npm run backfill survives a restart of Redis whose data is %s', async (how) => {

@@ -108,7 +108,9 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
 
   it('reloads the images of a list during the day', async () => {
     const { page, close } = await open('/tokens', { tokens: [TOKEN] })
-    await page.getByRole('img', { name: /^Price of Sample/ }).waitFor()
+    const image = page.getByRole('img', { name: /^Price of Sample/ })
+    // The browser would use a request that is still running for the next image, too.
+    await expect.poll(() => image.evaluate((one) => Reflect.get(one, 'complete'))).toBe(true)
     const renewed = page.waitForRequest('**/charts/24h/**')
     await page.clock.fastForward(6 * 60_000)
     await renewed
