@@ -137,7 +137,6 @@ export const toDay = (at: Date) => `${toDayOfYear(at)} ${at.getUTCFullYear()}`
 export const toUtc = (at: Date) => `${toDay(at)}, ${toHour(at)} UTC`
 
 const LOCAL = once(() => new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' }))
-const AGO = once(() => new Intl.RelativeTimeFormat('en', { numeric: 'always', style: 'narrow' }))
 
 /** Formats a time in the reader's time zone and language. */
 export const toLocal = (at: Date) => LOCAL().format(at)
@@ -154,9 +153,12 @@ export function toLength(seconds: number): string {
   return make({ style: 'unit', unit, unitDisplay: 'long', maximumFractionDigits: 0 }).format(Math.floor(seconds / size))
 }
 
+/** Formats a distance as `5m ago` or `in 11h`, without Intl: its first relative time takes a phone a fifth of a second. */
 function toDistance(seconds: number): string {
   const [unit, size] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? (['second', 1] as const)
-  return AGO().format(Math.trunc(seconds / size), unit)
+  const count = Math.trunc(seconds / size)
+  const text = `${Math.abs(count) < 1000 ? Math.abs(count) : format('count', Math.abs(count))}${unit[0]}`
+  return count < 0 || Object.is(count, -0) ? `${text} ago` : `in ${text}`
 }
 
 /** Formats the age of a time, at least 0. */
