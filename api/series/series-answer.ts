@@ -81,7 +81,7 @@ export function toAnswer(
   { record, cached: { before = {} } }: WithCache,
   representation: Representation,
 ): BytesAnswer {
-  const start = JSON.stringify(before).replace('}', ',')
+  const start = `${JSON.stringify(before).slice(0, -1)},`
   const records = points.toRecords()
   const rows = start === '{,' ? records : records.map((json) => Buffer.concat([Buffer.from(start), json.subarray(1)]))
   const fields = representation.hasAllFields ? Object.keys(record.shape) : representation.fields

@@ -53,7 +53,7 @@ const SETTINGS = [
 export interface Engine {
   /**
    * Loads the files that the plan of a statement reads, then runs the statement. Loaded files are cached until the
-   * engine is closed. After the signal has aborted, close the engine: otherwise DuckDB continues to run, and the
+   * engine is closed. Close the engine when the signal aborts: otherwise DuckDB continues to run, and the
    * promise may never settle.
    * @throws Error with DuckDB's message
    */
