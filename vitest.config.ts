@@ -37,6 +37,7 @@ const ISOLATED = 'integration/{tracing-jobs,tracing-requests,executed-files,api-
 
 export default defineConfig({
   test: {
+    reporters: ['default', './test/support/run-report.ts'],
     // One more than two cores: each worker waits a fifth of its time for a store. The system suite waits for programs and has four.
     maxWorkers: 3,
     // In the order of their names: what takes longest comes first.

@@ -7,6 +7,7 @@ import { isRequired } from '../../api/parameters/parse.ts'
 import { routes } from '../../api/routes.ts'
 import { SHIPPED } from '../../shared/registry/source.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { selectCases } from '../support/cases.ts'
 import { createTestConfig } from '../support/database.ts'
 import { documentedRequests, isOfOne } from '../support/documented.ts'
 import { DELEGATE, storeEveryDataset } from '../support/every-dataset.ts'
@@ -19,6 +20,10 @@ const config = createTestConfig()
 const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
+/** Requests whose cached answers are compared in this run. */
+const compared = new Set(
+  selectCases(documentedRequests, documentedRequests.length / 4, 'documented').map(({ url }) => url),
+)
 /** The same service without a cache. */
 let forgetful: TestApi
 
@@ -96,6 +101,7 @@ describe('documented routes', () => {
     const text = Buffer.from(first.body, 'base64').toString()
     if (isComplete) route.response.parse(route.mediaType.endsWith('json') ? JSON.parse(text) : text)
     if (route.volatile) return
+    if (!compared.has(url)) return
     for (const which of ['made', 'kept']) expect(await read(await get(url)), which).toEqual(first)
   })
 

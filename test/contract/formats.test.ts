@@ -5,6 +5,7 @@ import { takesSeveral } from '../../api/parameters/parse.ts'
 import { problemBody } from '../../api/problem/problem.ts'
 import { routes } from '../../api/routes.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { selectCases } from '../support/cases.ts'
 import { createTestConfig } from '../support/database.ts'
 import { DELEGATE, storeEveryDataset } from '../support/every-dataset.ts'
 import { readTable, toExpected } from '../support/tables.ts'
@@ -75,9 +76,10 @@ it.each(lists)('$path returns the same records in every format', async ({ path, 
     expect(named.headers.get('etag'), format).not.toBe(plain.headers.get('etag'))
     const bytes = await read(named)
     expect(await readTable(format, bytes), format).toEqual(toExpected(format, records, record as z.ZodType))
-    const wished = await request(`${path}?${query}`, { accept: FORMATS[format].mediaType })
-    expect(wished.headers.get('content-type')).toBe(FORMATS[format].contentType)
-    expect(await read(wished), format).toEqual(bytes)
+    if (!selectCases(TABLES, 1, path).includes(format)) continue
+    const accepted = await request(`${path}?${query}`, { accept: FORMATS[format].mediaType })
+    expect(accepted.headers.get('content-type')).toBe(FORMATS[format].contentType)
+    expect(await read(accepted), format).toEqual(bytes)
   }
 })
 

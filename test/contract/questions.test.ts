@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toMembers } from '../../api/records/table.ts'
 import { routes } from '../../api/routes.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { countCases, SEED } from '../support/cases.ts'
 import { createTestConfig } from '../support/database.ts'
 import { getToken } from '../support/entities.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
@@ -11,9 +12,7 @@ import { createRandom } from '../support/random.ts'
 
 /** A fixed clock, so that no result depends on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
-/** Random queries repeat with the same seed. */
-const SEED = 20240310
-const QUESTIONS = 5
+const QUESTIONS = countCases(2)
 
 const config = createTestConfig()
 const changeFeed = createHandFeed()

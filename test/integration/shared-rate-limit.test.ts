@@ -84,19 +84,19 @@ describe('shared rate limit', () => {
   )
 
   it('counts the cost of a request', async () => {
-    const { limit, waits } = createObservedLimit(100)
-    await limit.take(never, 15)
+    const { limit, waits } = createObservedLimit(400)
+    await limit.take(never, 75)
     const waiting = [limit.take(never, 10), limit.take(never)]
     await until(() => waits.length === 2)
-    const placeMs = 60_250 / (100 - 20 + 1)
+    const placeMs = 60_250 / (400 - 80 + 1)
     expect(Math.abs(Number(waits[1]) - 5 * placeMs)).toBeLessThan(2)
     await Promise.all(waiting)
     expect(Math.abs(Number(waits[2]) - 6 * placeMs)).toBeLessThan(2)
   })
 
   it('reuses the reservation of an aborted request, and reserves the rest of a larger one', async () => {
-    const { limit, waits } = createObservedLimit(100)
-    await limit.take(never, 20)
+    const { limit, waits } = createObservedLimit(400)
+    await limit.take(never, 80)
     const controller = new AbortController()
     const aborted = limit.take(controller.signal, 2)
     const next = [limit.take(never), limit.take(never, 3)]
@@ -104,7 +104,7 @@ describe('shared rate limit', () => {
     controller.abort(new Error('stop'))
     await expect(aborted).rejects.toThrow('stop')
     await Promise.all(next)
-    const placeMs = 60_250 / (100 - 20 + 1)
+    const placeMs = 60_250 / (400 - 80 + 1)
     expect(waits.map((wait) => Math.round(wait / placeMs))).toEqual([0, 2, 4])
   })
 

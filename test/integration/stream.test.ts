@@ -253,7 +253,7 @@ describe('GET /data/stream', () => {
 
   it('releases several streams of one connection', async () => {
     const streams = { all: 3, perClient: 3 }
-    const { open, url } = await start({ config: { ...config, api: { ...config.api, streams } } })
+    const { open, url } = await start({ config: { ...config, api: { ...config.api, streams } }, heartbeatMs: 100 })
     const { hostname, port } = new URL(url)
     const socket = connect(Number(port), hostname)
     socket.write(`GET /data/stream HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`.repeat(3))

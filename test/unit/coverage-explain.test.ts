@@ -2,10 +2,11 @@ import { describe, expect, it } from 'vitest'
 import { isGap } from '../../shared/coverage-gap.ts'
 import { type EntityCoverage, explain } from '../../shared/ledger/explain.ts'
 import type { Note, Report } from '../../shared/ledger/ledger.ts'
+import { countCases, SEED } from '../support/cases.ts'
 
 const STEP = 3_600_000
 const WITHIN = { first: 1000, last: 1199 }
-const SEEDS = Array.from({ length: 200 }, (_, at) => at + 1)
+const SEEDS = Array.from({ length: countCases(100) }, (_, at) => SEED * 1_000 + at)
 
 /** Pseudo-random numbers for a seed. */
 function createRandom(seed: number) {

@@ -29,6 +29,7 @@ import type { TreasuryDao } from '../../workers/providers/contracts/treasury-dao
 import { collect } from '../../workers/run/collect.ts'
 import { checkRows } from '../../workers/run/rows.ts'
 import { toTestDao, toTestToken } from '../samples.ts'
+import { countCases, SEED } from '../support/cases.ts'
 import { createState } from '../support/run.ts'
 import { silent } from '../support/silent.ts'
 import type { Provider } from '../upstream/exchange.ts'
@@ -54,7 +55,7 @@ import { hashOf } from '../upstream/small-chain.ts'
 import type { World } from '../upstream/world.ts'
 
 // Calls of a node are repeated after a pause.
-vi.mock('../../workers/http/retry.ts', async (original) => ({ ...(await original<object>()), sleep: async () => {} }))
+vi.mock('../../workers/http/limits.ts', async (original) => ({ ...(await original<object>()), sleep: async () => {} }))
 
 const dir = process.env.UPSTREAM_DATA_DIR ?? resolve(import.meta.dirname, '../../../shared/data')
 const isAbsent = !existsSync(join(dir, 'INDEX.md'))
@@ -306,11 +307,11 @@ function createHttp(input: Case, now: number, damage: (answer: Json, path: strin
   }
 }
 
-const TRIES = 24
+const TRIES = countCases(9)
 
 /** Damages one element at a time, at seeded random positions. */
 async function expectRestIntact(input: Case, count = TRIES): Promise<void> {
-  const random = createRandom([...input.name].reduce((sum, letter) => sum * 31 + letter.charCodeAt(0), 7))
+  const random = createRandom([...input.name].reduce((sum, letter) => sum * 31 + letter.charCodeAt(0), SEED))
   const full = await run(input, undefined, random)
   expect(full.parts.size, 'rows of the undamaged answer').toBeGreaterThan(1)
   const lists = full.sizes.flatMap((size, list) => (size > 1 || input.isComplete ? [{ size, list }] : []))
