@@ -43,6 +43,7 @@ export default defineConfig({
     // In the order of their names: what takes longest comes first.
     projects: [
       withStores('long', 'long/**/*', { testTimeout: 1_800_000 }),
+      withStores('occasional', 'occasional/**/*'),
       withStores('faults', 'faults/**/*'),
       withStores('system', 'system/**/*'),
       withStores('integration', '{integration,contract}/**/*', { exclude: [`test/${ISOLATED}.test.ts`] }),

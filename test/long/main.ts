@@ -5,14 +5,16 @@ import { parseArgs } from 'node:util'
 
 const HELP = `Usage: npm run test:long -- [--minutes N] [--seed N]
 
-Runs the tests of big histories and long outages once, then the fault storms with one seed after the other, until the
-minutes are over. Prints each seed with its outcome. Run it before a release.
+Runs the tests of big histories, long outages and rare set-ups once, the everyday tests with 20 times as many random cases,
+then the fault storms with one seed after the other, until the minutes are over. Prints each seed with its outcome. Run it
+before a release.
 
   --minutes N   time limit of the whole run (default 60)
   --seed N      the first seed (default: derived from the clock); the next are N + 1, N + 2, ...
   --help        this text
 
-To repeat one failure: FAULTS_SEED=N FAULTS_SLOTS=48 STORM_SLOTS=32 npx vitest run --project faults <file>`
+To repeat random cases: TEST_SEED=N TEST_CASES=20 npx vitest run <file>
+To repeat a storm: FAULTS_SEED=N FAULTS_SLOTS=48 STORM_SLOTS=32 npx vitest run --project faults <file>`
 
 const ROOT = join(import.meta.dirname, '../..')
 const VITEST = join(ROOT, 'node_modules/vitest/vitest.mjs')
@@ -65,7 +67,13 @@ async function main(): Promise<void> {
     if (outcome === 'failed') process.exitCode = 1
   }
   let since = Date.now()
-  report('histories and outages', await runVitest(['--project', 'long'], {}, endsAt), since)
+  const cases = { TEST_CASES: process.env.TEST_CASES ?? '20', TEST_SEED: process.env.TEST_SEED ?? String(first) }
+  report('histories and outages', await runVitest(['--project', 'long'], cases, endsAt), since)
+  since = Date.now()
+  report('rare set-ups', await runVitest(['--project', 'occasional', '--maxWorkers=4'], {}, endsAt), since)
+  since = Date.now()
+  const everyday = ['unit', 'integration', 'isolated'].flatMap((name) => ['--project', name])
+  report(`random cases, seed ${cases.TEST_SEED}`, await runVitest(everyday, cases, endsAt), since)
   const files = STORMS.map((name) => `test/faults/${name}.test.ts`)
   for (let seed = first; Date.now() < endsAt; seed += 1) {
     since = Date.now()
