@@ -7,6 +7,7 @@ import { MIGRATIONS_TABLE } from '../../clickhouse/schema/stored.ts'
 const cluster = { cluster: 'dao', database: 'dao_data' }
 const statements = [MIGRATIONS_TABLE, ...loadMigrations().flatMap((migration) => migration.statements)]
 const render = (target?: Cluster) => statements.flatMap((statement) => renderStatement(statement, target))
+const withoutBlanks = (sql: string) => sql.trim().replace(/\s+/g, ' ')
 const withoutComments = (sql: string) => sql.replace(/^[ \t]*--.*\n?/gm, '')
 
 describe('renderStatement with all migrations', () => {
@@ -17,9 +18,38 @@ describe('renderStatement with all migrations', () => {
     await expect(text).toMatchFileSnapshot('__snapshots__/schema-of-a-server.sql')
   })
 
-  it('returns replicated and sharded tables for a cluster', async () => {
-    const text = render(cluster).map((statement) => `${statement};\n`)
-    await expect(text.join('\n')).toMatchFileSnapshot('__snapshots__/schema-of-a-cluster.sql')
+  it('returns the same statements for the local tables of a cluster, with replicated engines', () => {
+    for (const statement of statements) {
+      const [local = ''] = renderStatement(statement, cluster)
+      const [, path] = /Replicated\w*MergeTree\('([^']*)', '\{replica\}'/.exec(local) ?? []
+      const [, table] = /^CREATE TABLE IF NOT EXISTS (\w+)_local/.exec(local) ?? []
+      if (table !== undefined && !local.includes('ENGINE = Null'))
+        expect([path, local.includes('replicated_deduplication_window = 0')]).toEqual([
+          `/clickhouse/tables/{shard}/dao_data/${table}`,
+          true,
+        ])
+      const single = local
+        .replace(" ON CLUSTER 'dao'", '')
+        .replaceAll('_local', '')
+        .replace(/ENGINE = Replicated(\w*MergeTree)\('[^']*', '\{replica\}'(?:, )?/, 'ENGINE = {engine}$1(')
+        .replace(/(\{engine\}\w*MergeTree)\(\)/, '$1')
+        .replace(/(\n| *,|\nSETTINGS) *replicated_deduplication_window = 0/, '')
+        .replace(/\nSETTINGS$/, '')
+        .replace(/ SYNC$/, '')
+      expect(withoutBlanks(single)).toBe(withoutBlanks(withoutComments(statement)))
+    }
+  })
+
+  it('returns a distributed table with a sharding key over each local table of a cluster', () => {
+    for (const statement of statements) {
+      const [, table] = /^CREATE TABLE IF NOT EXISTS (\w+)/.exec(withoutComments(statement).trim()) ?? []
+      const [, distributed] = renderStatement(statement, cluster)
+      if (table === undefined) continue
+      const key = `cityHash64(${readShardingColumns().get(table)})`
+      expect(distributed).toBe(
+        `CREATE TABLE IF NOT EXISTS ${table} ON CLUSTER 'dao' AS ${table}_local\nENGINE = Distributed('dao', 'dao_data', '${table}_local', ${key})`,
+      )
+    }
   })
 
   it('knows the sharding column of every table', () => {

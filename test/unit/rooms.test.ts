@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
@@ -74,4 +74,15 @@ describe('modules', () => {
     const unnamed = [...readRooms().keys()].filter((room) => !observed.includes(room))
     expect(unnamed).toEqual([])
   })
+})
+
+it('tests replace only modules that exist', () => {
+  const tests = filesOf('test').filter((file) => file.endsWith('.test.ts'))
+  const replaced = tests.flatMap((file) =>
+    [...readFileSync(join(ROOT, file), 'utf8').matchAll(/vi\.mock\('(\.[^']+)'/g)].map(([, path = '']) =>
+      relative(ROOT, resolve(ROOT, dirname(file), path)),
+    ),
+  )
+  expect(replaced.length).toBeGreaterThan(0)
+  expect(replaced.filter((path) => !existsSync(join(ROOT, path)))).toEqual([])
 })
