@@ -5,6 +5,7 @@ import { governanceVotersRoute } from '../../api/routes/daos/governance/voters.t
 import { governanceVotesRoute } from '../../api/routes/daos/governance/votes.ts'
 import type { VotingDao } from '../../shared/datasets/governance.ts'
 import governance from '../../workers/jobs/governance.ts'
+import { selectCases } from '../support/cases.ts'
 import type { Vote, Voter } from '../support/governance-records.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 
@@ -102,11 +103,12 @@ describe('governance lists in a simulated world', () => {
     for (const slug of ['aave', 'lido']) {
       const { counts, proposals, votes } = await recount(pipeline.registry.daoBySlug.get(slug) as { id: string })
       expect(counts.votes.count).toBeGreaterThan(0)
+      const paged = new Set(selectCases(proposals, 5, slug))
       for (const proposal of proposals) {
         const cast = votes.filter((vote) => vote.proposal === proposal._id)
         expect([proposal._id, cast.length]).toEqual([proposal._id, proposal.votes])
         expect(sum(proposal.scores)).toBeCloseTo(sum(cast.map(({ votingPower }) => votingPower)), 6)
-        expect(await all<Vote>(`/votes?proposal=${proposal._id}`, 40)).toEqual(cast)
+        if (paged.has(proposal)) expect(await all<Vote>(`/votes?proposal=${proposal._id}`, 40)).toEqual(cast)
       }
     }
   })
