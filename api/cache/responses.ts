@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import type { ChangeFeed } from '../../shared/store/change-feed.ts'
 import type { ClientKey, FairQueue } from '../admission/admission.ts'
 import { createSingleFlight, type DisconnectSignal } from './single-flight.ts'

@@ -1,6 +1,7 @@
 import { ClickHouseError } from '@clickhouse/client'
 import { z } from 'zod'
-import { type DatasetFacts, datasets } from '../../shared/datasets/list.ts'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
+import { datasets } from '../../shared/datasets/list.ts'
 import { END_OF_TIME, type TimeRange } from '../../shared/intervals.ts'
 import type { ChangeEvent, ChangeFeed } from '../../shared/store/change-feed.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'

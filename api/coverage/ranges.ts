@@ -1,5 +1,5 @@
 import { toBucket, toBucketTime, toDueEnd } from '../../shared/buckets.ts'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
 import { type BucketState, type Explained, openLedger } from '../../shared/ledger/ledger.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'

@@ -1,4 +1,4 @@
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
 

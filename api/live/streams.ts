@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type ChangeStream, isNewer, type StreamedChange } from '../../shared/store/change-stream.ts'
-import { HEARTBEAT, OPENING, toChange, toMark, toReset } from './connect.ts'
 
 /** Interval of a comment that keeps proxies from closing a silent connection (docs/contract.md, section 11). */
 const HEARTBEAT_MS = 15_000
@@ -15,6 +14,25 @@ const MOST_UNREAD_BYTES = 256 * 1024
 const MOST_MISSED = 4_000
 /** Pause before the change stream is read again while Redis is unavailable. */
 const RETRY_MS = 1_000
+
+/** The client's delay before it reconnects, in milliseconds. */
+const RECONNECT_MS = 2_000
+
+/** The first bytes of a stream: the reconnection delay, and a comment that it is open. */
+export const OPENING = Buffer.from(`retry: ${RECONNECT_MS}\n: open\n\n`)
+
+/** A comment that keeps the connection open. */
+const HEARTBEAT = Buffer.from(': still here\n\n')
+
+/** Sets the client's last event id without an event. The client sends it when it reconnects. */
+const toMark = (version: string): Buffer => Buffer.from(`: still here\nid: ${version}\n\n`)
+
+/** A change event in the format of the stream. */
+const toChange = ({ version, id: _, ...change }: StreamedChange): Buffer =>
+  Buffer.from(`id: ${version}\nevent: change\ndata: ${JSON.stringify(change)}\n\n`)
+
+/** Reports that change events may have been missed: any data may have changed. */
+const toReset = (version: string): Buffer => Buffer.from(`id: ${version}\nevent: reset\ndata: {}\n\n`)
 
 /** A client's subscription and its position. */
 interface Follower {

@@ -5,7 +5,7 @@ import { INTERVAL_SECONDS, INTERVALS, type Interval, type TimeRange } from '../.
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { type Rows, readAnswer } from '../answers/rows.ts'
 import { withSignal } from '../cache/single-flight.ts'
-import { toObject } from '../records/answer.ts'
+import { toObject } from '../records/columns.ts'
 import { idValue, numberOrNull, timeValue } from '../records/table.ts'
 import type { PointsRange, StoredPoints, StoredRows } from '../route/stored-points.ts'
 import { toChunkMs, writeRows } from '../series/chunks.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
 import type { Answer } from '../answers/answer.ts'

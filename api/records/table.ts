@@ -4,10 +4,7 @@ import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { type Answer, MOST_CACHED, openFramed, type StreamAnswer, toStream } from '../answers/answer.ts'
 import { FORMATS, type Representation } from '../answers/formats.ts'
-import { toColumns, toSelectList } from './answer.ts'
-
-/** The ClickHouse types of values that cannot be derived from their schemas. */
-export const columnTypes = z.registry<{ readonly type: string }>()
+import { columnTypes, toColumns, toSelectList } from './columns.ts'
 
 /** A record's id (docs/contract.md, section 3). */
 export const idValue = z

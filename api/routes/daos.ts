@@ -3,7 +3,7 @@ import { daoLinks } from '../../shared/datasets/daos.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { ACCOUNT_IDS, twitterCounts } from '../../shared/datasets/twitter.ts'
 import { defineList, listedDaos } from '../lists/list.ts'
-import { toObject } from '../records/answer.ts'
+import { toObject } from '../records/columns.ts'
 import { idValue, timeValue, uint32 } from '../records/table.ts'
 import { TOKEN_FACTS, TOKEN_LINKS, tokenFacts, tokenLinks } from './tokens.ts'
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { governance } from '../../shared/datasets/governance.ts'
 import { indexPoints } from '../../shared/datasets/index-points.ts'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { CADENCES, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { type Completeness, completenessOf, openLedgers } from '../../shared/ledger/ledger.ts'

@@ -1,15 +1,16 @@
 import { z } from 'zod'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { HISTORY_START, INTERVAL_SECONDS, type Interval, MONDAY_SHIFT_MS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import type { Answer } from '../answers/answer.ts'
 import { SERIES_HEADERS } from '../http/headers.ts'
 import { optionalPage, time } from '../parameters/kinds.ts'
-import { toObject } from '../records/answer.ts'
+import { toObject } from '../records/columns.ts'
 import { IS_ANY, inTables, toOwned } from '../records/owned.ts'
 import { idValue } from '../records/table.ts'
 import { type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { tokenKind } from '../route/entities.ts'
+import { toPoints } from './filled.ts'
 import { checkChosen, checkRange, chosenParameters, type SeriesQuestion, toTokenFrame } from './series.ts'
 import { answerQuestion, fromCache, type SeriesCall } from './series-answer.ts'
 import type { SeriesSource } from './series-source.ts'
@@ -133,71 +134,4 @@ async function answerCandlesOfSeveral(
     { ...query, interval },
   )
   return answer
-}
-
-/** Members of a record that are the same in every row of a series, with their SQL. */
-export type Constants = Readonly<Record<string, string>>
-
-/** The series for which rows are filled in. */
-interface Filled {
-  readonly record: z.ZodObject
-  /** The member with the time. */
-  readonly time: string
-  readonly constants?: Constants
-}
-
-const bare = (schema: z.ZodType): z.ZodType =>
-  schema instanceof z.ZodNullable ? (schema.unwrap() as z.ZodType) : schema
-
-/** Makes all values of a schema nullable, and adds that to their descriptions. */
-function toNullable(schema: z.ZodType): z.ZodType {
-  const inner = bare(schema)
-  const description = schema.description ?? ''
-  if (!(inner instanceof z.ZodObject))
-    return z.nullable(inner).describe(`${description} Null in a bucket without an observation.`.trim())
-  const members = Object.entries(inner.shape as z.ZodRawShape)
-  const nullable = members.map(([name, one]) => [name, toNullable(one as z.ZodType)])
-  return z.strictObject(Object.fromEntries(nullable)).describe(description)
-}
-
-/** A point, or a row for a bucket without one: there everything except time and constants may be null. */
-export function toFilledSchema({ record, time, constants = {} }: Filled): z.ZodObject {
-  const members = Object.entries(record.shape as z.ZodRawShape)
-  const isAlwaysSet = (name: string) => name === time || name in constants
-  return z.strictObject(
-    Object.fromEntries(members.map(([name, one]) => [name, isAlwaysSet(name) ? one : toNullable(one as z.ZodType)])),
-  )
-}
-
-/** The points of a series, or with `fill=null` a row for every bucket. */
-export const toPoints = (filled: Filled) => {
-  const { id, description } = filled.record.meta() ?? {}
-  const row = toFilledSchema(filled).meta({ id: `Filled${id}`, description: `${description} With \`fill=null\`.` })
-  return z.union([z.array(filled.record), z.array(row)]).meta({
-    description: 'With `fill=null` every due bucket has a row, with null values if nothing was observed.',
-  })
-}
-
-/** SQL for a row's value, null if there is no row; recursive for the members of objects. */
-function toValue(schema: z.ZodType, sql: string, isThere: string): string {
-  const inner = bare(schema)
-  if (!(inner instanceof z.ZodObject)) return `if(${isThere}, toNullable(${sql}), NULL)`
-  const members = Object.entries(inner.shape as z.ZodRawShape)
-  return `tuple(${members.map(([name, one]) => toValue(one as z.ZodType, `tupleElement(${sql}, '${name}')`, isThere)).join(', ')})`
-}
-
-/** SQL for the members of `toFilledSchema`, from a row's record if `isThere`; `bucket` is the time. */
-export function toFilledValues(
-  { record, time, constants = {} }: Filled,
-  sql: string,
-  isThere: string,
-  bucket: string,
-): string {
-  const members = Object.entries(record.shape as z.ZodRawShape)
-  return members
-    .map(([name, one]) => {
-      if (name === time) return bucket
-      return constants[name] ?? toValue(one as z.ZodType, `tupleElement(${sql}, '${name}')`, isThere)
-    })
-    .join(', ')
 }

@@ -1,18 +1,18 @@
 import { z } from 'zod'
 import { toSeriesDueEnd } from '../../shared/buckets.ts'
 import type { DayMembers } from '../../shared/datasets/day-members.ts'
-import type { Dataset } from '../../shared/datasets/define-dataset.ts'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { Dataset, DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { DAY_MS, END_OF_TIME, HISTORY_START, toBucketStart } from '../../shared/intervals.ts'
 import { type Lifetime, toLifetimes } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Answer } from '../answers/answer.ts'
 import { SERIES_HEADERS } from '../http/headers.ts'
 import { oneOf, optionalLimit, time } from '../parameters/kinds.ts'
-import { answerRecords, toObject } from '../records/answer.ts'
+import { answerRecords } from '../records/answer.ts'
+import { toObject } from '../records/columns.ts'
 import { timeValue, uint32 } from '../records/table.ts'
 import { type AppContext, type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
-import { toPoints } from './candles.ts'
+import { toPoints } from './filled.ts'
 import {
   checkRange,
   countRows,

@@ -1,8 +1,12 @@
+import type { z } from 'zod'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
 import type { Answer } from '../answers/answer.ts'
 import { toIdSql } from '../answers/keyset.ts'
 import { IS_ANY, type Owned, toOwned } from '../records/owned.ts'
-import type { DailySeries } from './daily.ts'
+import type { Described } from '../route/define-route.ts'
+import type { EntityKind, Named } from '../route/entities.ts'
+
 import type { SeriesQuestion } from './series.ts'
 import { toBucketSql } from './series-source.ts'
 import { answerSeriesTable, checkTable, inTableOrder } from './table.ts'
@@ -65,4 +69,33 @@ export async function answerDailyTable(
     { ...query, interval },
   )
   return answer
+}
+
+/** The owner of a series. */
+export interface SeriesOwner {
+  readonly kind: EntityKind<Named>
+  readonly tag: string
+  /** The column with the owner's key, and the member of a point with the owner, if there is one. */
+  readonly column: string
+}
+
+export interface DailySeries extends Omit<Described, 'tag'> {
+  /** The owner. Default: a DAO. */
+  readonly of?: SeriesOwner
+  /** Default: days and weeks. */
+  readonly intervals?: readonly [Interval, ...Interval[]]
+  readonly dataset: DatasetFacts
+  /** The schema of a point: its time, `_id` and the owner's id if it has them, and the values. */
+  readonly point: z.ZodObject
+  /**
+   * SQL for one row per day, with the owner's column, the time of the point as `day` and that of the observation as
+   * `observed_at`. Default: the rows of the dataset's table. `isOwner` is the condition on the owner's column.
+   */
+  readonly rows?: (isOwner: string) => string
+  /** SQL for the values, from the table's row. */
+  readonly values: string
+  /**
+   * SQL for the values of a whole week, as aggregates of its rows. Without it a week has the values of its first day.
+   */
+  readonly weekValues?: string
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { toSeriesDueEnd } from '../../shared/buckets.ts'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { DAY_MS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
@@ -8,13 +8,14 @@ import type { Answer } from '../answers/answer.ts'
 import { refuseCursor, toIdSql } from '../answers/keyset.ts'
 import { SERIES_HEADERS } from '../http/headers.ts'
 import { page, time } from '../parameters/kinds.ts'
-import { answerRecords, toObject } from '../records/answer.ts'
+import { answerRecords } from '../records/answer.ts'
+import { toObject } from '../records/columns.ts'
 import { inTables } from '../records/owned.ts'
-import { type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
-import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entities.ts'
-import { toPoints } from './candles.ts'
+import { defineRoute, type Route, toDescribed } from '../route/define-route.ts'
+import { daoKind, type Named, tokenKind } from '../route/entities.ts'
 import { selectPoints } from './chunks.ts'
-import { answerDailyTable, toPlaces } from './daily-table.ts'
+import { answerDailyTable, type DailySeries, type SeriesOwner, toPlaces } from './daily-table.ts'
+import { toPoints } from './filled.ts'
 import {
   checkRange,
   countMissing,
@@ -27,39 +28,10 @@ import {
 import { answerPoints, answerQuestion, fromCache, type SeriesCall } from './series-answer.ts'
 import { type SeriesSource, toBucketSql, toSeries } from './series-source.ts'
 
-/** The owner of a series. */
-interface SeriesOwner {
-  readonly kind: EntityKind<Named>
-  readonly tag: string
-  /** The column with the owner's key, and the member of a point with the owner, if there is one. */
-  readonly column: string
-}
-
 const DAO: SeriesOwner = { kind: daoKind, tag: 'DAOs', column: 'dao' }
 export const TOKEN: SeriesOwner = { kind: tokenKind, tag: 'Tokens', column: 'token' }
 
 const INTERVALS_OF_DAYS = ['1d', '7d'] as const
-
-export interface DailySeries extends Omit<Described, 'tag'> {
-  /** The owner. Default: a DAO. */
-  readonly of?: SeriesOwner
-  /** Default: days and weeks. */
-  readonly intervals?: readonly [Interval, ...Interval[]]
-  readonly dataset: DatasetFacts
-  /** The schema of a point: its time, `_id` and the owner's id if it has them, and the values. */
-  readonly point: z.ZodObject
-  /**
-   * SQL for one row per day, with the owner's column, the time of the point as `day` and that of the observation as
-   * `observed_at`. Default: the rows of the dataset's table. `isOwner` is the condition on the owner's column.
-   */
-  readonly rows?: (isOwner: string) => string
-  /** SQL for the values, from the table's row. */
-  readonly values: string
-  /**
-   * SQL for the values of a whole week, as aggregates of its rows. Without it a week has the values of its first day.
-   */
-  readonly weekValues?: string
-}
 
 const summary = z.object({ points: z.int(), early: z.int(), is_cut: z.coerce.boolean(), oldest: z.number() })
 

@@ -10,8 +10,8 @@ import { doIfCached } from '../cache/chunks.ts'
 import { answerRecords } from '../records/answer.ts'
 import { writeRecords } from '../records/table.ts'
 import type { AppContext } from '../route/define-route.ts'
-import { toFilledSchema } from './candles.ts'
 import { selectPoints } from './chunks.ts'
+import { toFilledSchema } from './filled.ts'
 import type { Points } from './points.ts'
 import {
   checkFill,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { toSeriesDueEnd } from '../../shared/buckets.ts'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import {
   countBuckets,
   HISTORY_START,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { toSeriesDueEnd } from '../../shared/buckets.ts'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { countBuckets, EARLIEST_MS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import { toJson } from '../../shared/json.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'

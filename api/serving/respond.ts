@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import type { Cadence } from '../../shared/intervals.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
 import {

@@ -2,7 +2,6 @@ import type { z } from 'zod'
 import { type Cadence, END_OF_TIME, type Interval } from '../intervals.ts'
 import type { Entity } from '../registry/entities.ts'
 import type { Registry } from '../registry/registry.ts'
-import type { DatasetFacts } from './list.ts'
 
 /** The members of any row type of a dataset. */
 type MemberOf<Row> = Row extends unknown ? keyof Row & string : never
@@ -114,3 +113,9 @@ export function toDeriveParams({ entities, read, ...times }: Derivation): Readon
 export function defineDataset<Row extends object, E extends Entity>(dataset: Dataset<Row, E>): Dataset<Row, E> {
   return dataset
 }
+
+/** The members of a dataset that readers need: name, cadence, entities and the location of its rows. */
+export type DatasetFacts = Pick<
+  Dataset,
+  'name' | 'cadence' | 'series' | 'entities' | 'hasOwnTimes' | 'hasHistory' | 'resumes' | 'computedFrom'
+>

@@ -1,5 +1,5 @@
 import { daoLinks } from './daos.ts'
-import type { Dataset } from './define-dataset.ts'
+import type { DatasetFacts } from './define-dataset.ts'
 import { delegations } from './delegations.ts'
 import { dexTrades } from './dex-trades.ts'
 import { discordMembers } from './discord.ts'
@@ -18,12 +18,6 @@ import { daoTreasury } from './treasury.ts'
 import { treasuryValue } from './treasury-value.ts'
 import { twitterCounts } from './twitter.ts'
 import { twitterSentiment } from './twitter-sentiment.ts'
-
-/** The members of a dataset that readers need: name, cadence, entities and the location of its rows. */
-export type DatasetFacts = Pick<
-  Dataset,
-  'name' | 'cadence' | 'series' | 'entities' | 'hasOwnTimes' | 'hasHistory' | 'resumes' | 'computedFrom'
->
 
 /** Every dataset of the service; freshness and readiness cover all of them. */
 export const datasets = [

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { toBucketTime, totalBuckets } from '../buckets.ts'
-import type { DatasetFacts } from '../datasets/list.ts'
+import type { DatasetFacts } from '../datasets/define-dataset.ts'
 import { groupBy } from '../group-by.ts'
 import { END_OF_TIME, INTERVAL_SECONDS } from '../intervals.ts'
 import { isThereAt } from '../registry/ends.ts'

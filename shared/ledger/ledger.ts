@@ -1,6 +1,5 @@
 import type { Buckets } from '../buckets.ts'
-import type { Dataset } from '../datasets/define-dataset.ts'
-import type { DatasetFacts } from '../datasets/list.ts'
+import type { Dataset, DatasetFacts } from '../datasets/define-dataset.ts'
 import type { DataError } from '../errors.ts'
 import type { Interval, TimeRange } from '../intervals.ts'
 import type { OnPart } from '../progress-bar.ts'

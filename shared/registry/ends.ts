@@ -1,5 +1,4 @@
 import type { TimeRange } from '../intervals.ts'
-import type { Registry } from './registry.ts'
 
 /** Reason and first day of the end of a token or DAO. */
 export interface Ended {
@@ -59,15 +58,3 @@ export function toLifetimes(members: readonly (Lifetime & { readonly key: number
     endedAt: ended.map(({ at }) => at),
   }
 }
-
-const current = new WeakMap<Registry, () => Registry>()
-
-/** A registry that reads each member from the current result of `now`. */
-export function liveProxy(now: () => Registry): Registry {
-  const living = new Proxy(now(), { get: (_, member) => Reflect.get(now(), member) })
-  current.set(living, now)
-  return living
-}
-
-/** The current registry of a live proxy, or another registry itself: its members are consistent with each other. */
-export const snapshot = (registry: Registry): Registry => current.get(registry)?.() ?? registry

@@ -199,3 +199,15 @@ function isEvm(chainBySlug: ReadonlyMap<string, Chain>, slug: string): boolean {
 function toMap<K, T>(records: readonly T[], keyOf: (record: T) => K): ReadonlyMap<K, T> {
   return new Map(records.map((record) => [keyOf(record), record]))
 }
+
+const current = new WeakMap<Registry, () => Registry>()
+
+/** A registry that reads each member from the current result of `now`. */
+export function liveProxy(now: () => Registry): Registry {
+  const living = new Proxy(now(), { get: (_, member) => Reflect.get(now(), member) })
+  current.set(living, now)
+  return living
+}
+
+/** The current registry of a live proxy, or another registry itself: its members are consistent with each other. */
+export const snapshot = (registry: Registry): Registry => current.get(registry)?.() ?? registry

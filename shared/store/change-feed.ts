@@ -4,7 +4,6 @@ import { z } from 'zod'
 import { toReason } from '../errors.ts'
 import { toJson } from '../json.ts'
 import type { Logger } from '../telemetry/log.ts'
-import type { ChangeStream } from './change-stream.ts'
 import type { Database } from './clickhouse.ts'
 
 const channel = (prefix: string) => `${prefix}:commits`
@@ -273,17 +272,4 @@ export function createChangeFeed(subscriber: Redis, options: FeedOptions): Chang
       listening.close()
     },
   }
-}
-
-/**
- * Feeds the events of the stream into the feed. Call it before registering other listeners of the stream: a client
- * requests data as soon as it receives an event, and must not get a stale cached response.
- */
-export function bridgeChangeStream({ receive, renew }: ChangeFeed, changeStream: Pick<ChangeStream, 'follow'>): void {
-  changeStream.follow({
-    changed: (changeEvents) => {
-      for (const { dataset, id } of changeEvents) receive({ dataset, id })
-    },
-    lost: renew,
-  })
 }

@@ -4,7 +4,7 @@ import type { z } from 'zod'
 import { toReason } from '../errors.ts'
 import { toJson } from '../json.ts'
 import type { Logger } from '../telemetry/log.ts'
-import { MAX_STREAMED_CHANGES, streamedChange, toStreamKey } from './change-feed.ts'
+import { type ChangeFeed, MAX_STREAMED_CHANGES, streamedChange, toStreamKey } from './change-feed.ts'
 
 /** Limit on the change events of one read. */
 const PAGE = 500
@@ -174,4 +174,17 @@ export function followChangeStream(
       asking.disconnect()
     },
   }
+}
+
+/**
+ * Feeds the events of the stream into the feed. Call it before registering other listeners of the stream: a client
+ * requests data as soon as it receives an event, and must not get a stale cached response.
+ */
+export function bridgeChangeStream({ receive, renew }: ChangeFeed, changeStream: Pick<ChangeStream, 'follow'>): void {
+  changeStream.follow({
+    changed: (changeEvents) => {
+      for (const { dataset, id } of changeEvents) receive({ dataset, id })
+    },
+    lost: renew,
+  })
 }

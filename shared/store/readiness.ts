@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { type DatasetFacts, datasets } from '../datasets/list.ts'
+import type { DatasetFacts } from '../datasets/define-dataset.ts'
+import { datasets } from '../datasets/list.ts'
 import { type Cadence, INTERVAL_SECONDS } from '../intervals.ts'
 import { parseStored } from '../json.ts'
 import type { Logger } from '../telemetry/log.ts'

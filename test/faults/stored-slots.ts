@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../../workers/job/define-job.ts'

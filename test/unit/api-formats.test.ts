@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { chooseFormat, FORMAT_NAMES, FORMATS, toFileName } from '../../api/answers/formats.ts'
 import { readCursor, writeCursor } from '../../api/answers/keyset.ts'
 import { PROBLEM_CODES } from '../../api/problem/codes.ts'
-import { toColumns, toJsonType } from '../../api/records/answer.ts'
+import { toColumns, toJsonType } from '../../api/records/columns.ts'
 import { routes } from '../../api/routes.ts'
 
 describe('chooseFormat', () => {

@@ -2,8 +2,7 @@ import { type Attributes, type Span, SpanKind, SpanStatusCode } from '@opentelem
 import { toReason } from '../../shared/errors.ts'
 import type { Fetch } from '../../shared/proxied-fetch.ts'
 import { recordFailure, startStep, toErrorType, within } from '../../shared/telemetry/spans.ts'
-import type { Target } from './call.ts'
-import type { ErrorAnswer, HttpRequest, HttpSettings } from './client.ts'
+import type { ErrorAnswer, HttpRequest, HttpSettings, Target } from './types.ts'
 
 /** A success: the complete body of a 2xx response, or the statement that nothing exists. */
 export interface Answer {

@@ -4,8 +4,8 @@ import { HOUR_MS } from '../../shared/intervals.ts'
 import type { Fetch } from '../../shared/proxied-fetch.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { type Answer, attempt, type Failure, isJsonType, toMethod } from './attempt.ts'
-import type { Exchange, HttpClient, HttpRequest, HttpSettings, ProviderCall, Query } from './client.ts'
 import { LONGEST_WAIT_MS, type RateLimit, sleep } from './limits.ts'
+import type { Exchange, HttpClient, HttpRequest, HttpSettings, ProviderCall, Query, Target } from './types.ts'
 
 /** State of a running call. */
 interface Progress {
@@ -210,15 +210,6 @@ export function toBackoffMs(baseMs: number, retry: number, random: number): numb
 
 const SECRET_NAME = /(api|access|secret|auth|pro|demo)[-_]?(key|token)|^key$|secret|authorization|password/i
 const SHOWN_QUERY = 160
-
-/** URL of a request, and what messages and logs may contain of it. */
-export interface Target {
-  readonly url: URL
-  /** Path and query without the base and without keys; the query is truncated. */
-  readonly shown: string
-  /** Returns a provider's text as one short line without keys. */
-  excerpt(text: string): string
-}
 
 interface Parts {
   readonly baseUrl: string

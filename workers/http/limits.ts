@@ -3,7 +3,7 @@ import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes, RLWrapperTimeouts 
 import { DataError, toReason } from '../../shared/errors.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { HttpSettings } from './client.ts'
+import type { HttpSettings } from './types.ts'
 
 /** Grants permission to send requests in the order of the calls. */
 export interface RateLimit {

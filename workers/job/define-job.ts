@@ -1,6 +1,5 @@
 import type { Config } from '../../shared/config/config.ts'
-import type { Dataset } from '../../shared/datasets/define-dataset.ts'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { Dataset, DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
 import { type Cadence, INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import { type JobPayload, jobPayload, type SlotPiece } from '../../shared/queue/queues.ts'
@@ -10,7 +9,7 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { HttpClients } from '../http/client.ts'
-import type { JobState } from './state.ts'
+import type { JobState } from './job-state.ts'
 
 /** A time range with the requested step. */
 export interface Range extends TimeRange {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Route } from '../../api/route/define-route.ts'
 import { daosRoute } from '../../api/routes/daos.ts'
 import { tokensRoute } from '../../api/routes/tokens.ts'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import type { Interval } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 

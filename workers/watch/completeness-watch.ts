@@ -1,4 +1,4 @@
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { toReason } from '../../shared/errors.ts'
 import {
   type Completeness,

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import type { Registry as MetricRegistry } from 'prom-client'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { toReason } from '../../shared/errors.ts'
 import { toBucketStart } from '../../shared/intervals.ts'
 import { isSlotEnqueued } from '../../shared/queue/queues.ts'

@@ -8,10 +8,11 @@ import { toIdSql } from '../../answers/keyset.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { integerParameter, optionalPage, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
-import { answerRecords, toObject } from '../../records/answer.ts'
+import { answerRecords } from '../../records/answer.ts'
+import { toObject } from '../../records/columns.ts'
 import { idValue, timeValue } from '../../records/table.ts'
 import { type AppContext, defineRoute } from '../../route/define-route.ts'
-import { toPoints } from '../../series/candles.ts'
+import { toPoints } from '../../series/filled.ts'
 import {
   checkRange,
   countRows,

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { type DatasetFacts, datasets } from '../../../shared/datasets/list.ts'
+import type { DatasetFacts } from '../../../shared/datasets/define-dataset.ts'
+import { datasets } from '../../../shared/datasets/list.ts'
 import { DAY_MS, END_OF_TIME } from '../../../shared/intervals.ts'
 import { COVERAGE_STATES, type CoverageQuery, MOST_RANGES, readRanges } from '../../coverage/ranges.ts'
 import { oneId, time } from '../../parameters/kinds.ts'
