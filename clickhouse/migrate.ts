@@ -229,11 +229,15 @@ function refuseDrift(migrations: readonly Migration[], applied: ReadonlyMap<stri
 
 const HELP = `npm run migrate             upgrades the schema to the files and activates the registry of shared/registry, which running
                             processes load within seconds
+npm run migrate -- --schema upgrades only the schema: the active registry stays, which older processes can still read
 npm run migrate -- --check  compares both with the files and changes nothing; exits with 1 if they differ`
 
 async function main(): Promise<void> {
-  const { values } = readCommandLine({ options: { check: { type: 'boolean' }, help: { type: 'boolean' } } })
+  const { values } = readCommandLine({
+    options: { check: { type: 'boolean' }, schema: { type: 'boolean' }, help: { type: 'boolean' } },
+  })
   if (values.help) return console.log(HELP)
+  if (values.check && values.schema) throw new DataError('payload', `use --check or --schema, not both\n\n${HELP}`)
   const config = loadCommandConfig().clickhouse
   const log = createLog('migrate', values.check ? 'warn' : 'info')
   const server = createDatabase(config, 'write', { database: 'default' })
@@ -241,7 +245,7 @@ async function main(): Promise<void> {
   if (values.check) await check(server, db, config, log)
   else {
     await migrate(server, db, config.database, log)
-    await putInForce(db, log)
+    if (!values.schema) await putInForce(db, log)
     await upgradeLedgers(db, datasets, log, Date.now())
   }
   await Promise.all([server.close(), db.close()])

@@ -5,7 +5,7 @@ import { findRegistryVersion, readStoredSource } from '../shared/store/stored-re
 import type { Logger } from '../shared/telemetry/log.ts'
 import { compareSources } from './registry/compare.ts'
 import { compareDaos, storeDaos } from './registry/daos.ts'
-import { storeRecords } from './registry/records.ts'
+import { storeRecords, toStoredVersion } from './registry/records.ts'
 import { compareTokens, storeTokens } from './registry/tokens.ts'
 
 /**
@@ -31,6 +31,8 @@ export async function compareInForce(db: Database, dir: string = SHIPPED): Promi
   if (stored === undefined) return undefined
   const differences = compareSources(await readStoredSource(db, stored), files)
   if (differences.length > 0) return differences
+  if (toStoredVersion(files) !== stored.version)
+    return ['equal records that are stored with other members or in another form']
   // The tables may belong to another registry, if its migrate run was interrupted.
   return [...(await compareTokens(db, registry)), ...(await compareDaos(db, registry))]
 }

@@ -95,7 +95,7 @@ async function restoreAlone(db: Database, backup: Backup, options: RestoreOption
     await mark(false)
     await applyMissing(db, schema.own, applied, options.log)
     restored = await loadTables(db, backup, { ...options, isTakenUp: restoring !== undefined })
-    lock.requireHeld()
+    await lock.requireHeld()
     await mark(true)
   }
   await applyMissing(db, schema.later, applied, options.log)
@@ -114,7 +114,7 @@ const toRestored = ({ name, rows }: TableFiles): Restored => ({ name, rows, equa
 /** Loads and compares every table. A continued restore only compares tables that are complete. */
 async function loadTables(
   db: Database,
-  { folder, manifest }: Backup,
+  { folder, manifest, lock }: Backup,
   { isTakenUp, intoExisting, onTable }: RestoreOptions & { isTakenUp: boolean },
 ): Promise<Restored[]> {
   const tables = new Map((await listTables(db)).map((table) => [table.name, table]))
@@ -122,6 +122,7 @@ async function loadTables(
   for (const from of manifest.tables) {
     const table = tables.get(from.name)
     if (table === undefined) throw new DataError('migration', `${from.name} is in the backup and not in its schema`)
+    await lock.requireHeld()
     // A backup may contain rows beyond the table's TTL, which a merge between load and comparison would delete.
     const one = await keepingOld(db, table, async () => {
       const isThere = isTakenUp && (await isEqual(db, table, from))

@@ -14,7 +14,7 @@ import { Problem } from '../problem/problem.ts'
 const PUBLISHED_PATH = '/published'
 
 /** Names with the version of their content, which never changes. */
-const VERSIONED = /^part-([0-9a-f]{16})\.parquet$/
+const VERSIONED = /^(?:part|load|clickhouse|croissant|README)-([0-9a-f]{16})\.(?:parquet|sql|json|md)$/
 const FOREVER = 'public, max-age=31536000, immutable'
 
 const TYPES: Readonly<Record<string, string>> = {

@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto'
+import { createHash, type Hash } from 'node:crypto'
 import { createReadStream, createWriteStream, existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import { Readable } from 'node:stream'
+import { pipeline as connect, Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { z } from 'zod'
@@ -141,25 +141,65 @@ export async function readManifest(folder: string): Promise<Manifest> {
 export const toBackupId = (content: Manifest): string =>
   createHash('sha256').update(JSON.stringify(content)).digest('hex')
 
-export const openFile = (folder: string, path: string): Readable =>
-  createReadStream(join(folder, path)).pipe(createGunzip())
+export function openFile(folder: string, path: string): Readable {
+  const text = createGunzip()
+  // `pipe` alone would not end the text with the failure of the file.
+  return connect(createReadStream(join(folder, path)), text, () => {})
+}
 
 /**
- * Reads and verifies every file of a backup.
- * @throws DataError `storage` that names each missing or damaged file.
+ * Reads and verifies every file of a backup: its content and rows, and that the files of a table are all its rows.
+ * @throws DataError `storage` that names each missing, damaged or unlisted file, and each table with missing rows.
  */
 export async function checkFiles(folder: string, { tables }: Manifest, onFile: OnPart = () => {}): Promise<void> {
   const mistakes: string[] = []
-  const files = tables.flatMap((table) => table.files)
-  for (const [at, { path, sha256 }] of files.entries()) {
-    const hash = createHash('sha256')
-    try {
-      await pipeline(createReadStream(join(folder, path)), createGunzip(), hash)
-      if (hash.digest('hex') !== sha256) mistakes.push(`${path} differs from the written content`)
-    } catch (error) {
-      mistakes.push(`${path}: ${toReason(error)}`)
+  const all = tables.reduce((sum, { files }) => sum + files.length, 0)
+  let checked = 0
+  for (const { name, files, rows, sha256 } of tables) {
+    const before = mistakes.length
+    const tableHash = createHash('sha256')
+    for (const file of files) {
+      mistakes.push(...(await findFault(folder, file, tableHash)))
+      checked += 1
+      onFile(checked, all)
     }
-    onFile(at + 1, files.length)
+    const listed = files.reduce((sum, file) => sum + file.rows, 0)
+    if (listed !== rows) mistakes.push(`${name}: the manifest lists files with ${listed} of ${rows} rows`)
+    mistakes.push(...(await findUnlisted(folder, name, files)))
+    if (mistakes.length === before && tableHash.digest('hex') !== sha256)
+      mistakes.push(`${name}: its files are not the written content of the table`)
   }
   if (mistakes.length > 0) throw new DataError('storage', `the backup is damaged: ${mistakes.join('; ')}`)
+}
+
+/** Compares a file with the manifest, and adds its text to the hash of its table. */
+async function findFault(
+  folder: string,
+  { path, rows, sha256 }: TableFiles['files'][number],
+  tableHash: Hash,
+): Promise<string[]> {
+  const hash = createHash('sha256')
+  let lines = 0
+  try {
+    for await (const chunk of openFile(folder, path) as AsyncIterable<Buffer>) {
+      hash.update(chunk)
+      tableHash.update(chunk)
+      lines += countLines(chunk)
+    }
+  } catch (error) {
+    return [`${path}: ${toReason(error)}`]
+  }
+  if (hash.digest('hex') !== sha256) return [`${path} differs from the written content`]
+  return lines === rows ? [] : [`${path}: ${lines} rows, the manifest has ${rows}`]
+}
+
+/** The files in the folder of a table that the manifest does not list. The folder of an empty table may be missing. */
+async function findUnlisted(folder: string, table: string, files: TableFiles['files']): Promise<string[]> {
+  const place = join(folder, table)
+  const names = existsSync(place) ? await readdir(place) : []
+  const listed = new Set(files.map(({ path }) => path))
+  return names
+    .map((name) => `${table}/${name}`)
+    .filter((path) => !listed.has(path))
+    .map((path) => `${path} is not in the manifest`)
 }

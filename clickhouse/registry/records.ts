@@ -7,7 +7,7 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 interface StoredRecord {
   readonly list: string
   readonly position: number
-  /** The record as JSON, with every member of the schema. */
+  /** The record as JSON with the members of its file: an older program refuses the defaults of members it lacks. */
   readonly record: string
 }
 
@@ -45,12 +45,15 @@ SELECT {version: String}, {records: UInt32}, greatest(now64(3), fromUnixTimestam
   )
 }
 
+/** The version under which the records of a registry are stored. */
+export const toStoredVersion = (source: RegistrySource): string => toVersion(toRows(source))
+
 function toRows({ files, index }: RegistrySource): StoredRecord[] {
   const rows = Object.entries(files).flatMap(([list, { records }]) =>
-    (records as { record: object }[]).map(({ record }, position) => ({
+    (records as { written: unknown }[]).map(({ written }, position) => ({
       list,
       position,
-      record: JSON.stringify(record),
+      record: JSON.stringify(written),
     })),
   )
   return [...rows, { list: INDEX, position: 0, record: JSON.stringify(index) }]

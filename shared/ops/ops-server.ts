@@ -1,6 +1,8 @@
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import { type AddressInfo, isIP } from 'node:net'
+import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
+import { toJson } from '../json.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { probe } from '../store/probe.ts'
 import type { ShownMetrics } from '../telemetry/metrics.ts'
@@ -130,4 +132,34 @@ async function toResult(check: () => Promise<unknown>): Promise<string> {
 /** Checks that ClickHouse responds. */
 export function toDatabaseCheck(db: Database): () => Promise<unknown> {
   return () => probe(db, { signal: AbortSignal.timeout(CHECK_TIMEOUT_MS) })
+}
+
+/**
+ * The space for new rows in bytes: of the tables' storage policy with the least, on its disk with the most. Space that is
+ * kept free or reserved for merges does not count.
+ */
+const SPACE = `SELECT min(space) AS space FROM
+(
+  SELECT policy_name, max(d.unreserved_space) AS space
+  FROM (SELECT policy_name, arrayJoin(disks) AS disk FROM system.storage_policies) AS p
+  INNER JOIN system.disks AS d ON d.name = p.disk
+  WHERE policy_name IN (SELECT storage_policy FROM system.tables WHERE database = currentDatabase())
+  GROUP BY policy_name
+)`
+
+/** ClickHouse reserves this space for an insert of any size, and refuses the insert without it. */
+const INSERT_BYTES = 1_048_576
+
+/** Null in a database without tables. */
+const spaceRow = z.object({ space: z.number().nullable() })
+
+/** Checks that ClickHouse responds and has space for an insert. */
+export function toInsertCheck(db: Database): () => Promise<unknown> {
+  return async () => {
+    const answer = await probe(db, { sql: SPACE, signal: AbortSignal.timeout(CHECK_TIMEOUT_MS) })
+    const { space } = spaceRow.parse(toJson(answer))
+    if (space === null || space >= INSERT_BYTES) return
+    const next = 'free space there; jobs continue then'
+    throw new DataError('storage', `ClickHouse's disk is full (${space} bytes left), so no insert works: ${next}`)
+  }
 }

@@ -9,6 +9,11 @@ export interface Placed<T> {
   record: T
 }
 
+/** A record of a list with its members as written, without the schema's defaults. */
+interface Listed<T> extends Placed<T> {
+  written: unknown
+}
+
 /**
  * The result of reading a list: its valid records, the label (slug or symbol) of valid and invalid ones, and whether
  * the list was readable. References to an unreadable list are not checked, because the list has its own mistake.
@@ -16,7 +21,7 @@ export interface Placed<T> {
 export interface RegistryFile<T> {
   file: string
   readable: boolean
-  records: Placed<T>[]
+  records: Listed<T>[]
   names: ReadonlySet<string>
 }
 
@@ -41,7 +46,7 @@ export function readRegistryFile<T>(
 
 /** A list to which records are added one by one. Adds every mistake to `mistakes`. */
 export function openList<T>(file: string, { record: schema, label }: RecordKind<T>, mistakes: string[]) {
-  const records: Placed<T>[] = []
+  const records: Listed<T>[] = []
   const names = new Set<string>()
   let count = 0
   return {
@@ -52,7 +57,7 @@ export function openList<T>(file: string, { record: schema, label }: RecordKind<
       const place = `${file}[${count}] (${recordName ?? `no ${label}`})`
       count += 1
       const parsed = schema.safeParse(row)
-      if (parsed.success) records.push({ place, record: parsed.data })
+      if (parsed.success) records.push({ place, record: parsed.data, written: row })
       else mistakes.push(...parsed.error.issues.map((issue) => `${place}: ${describe(issue)}`))
     },
   }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
 import type { Logger } from '../telemetry/log.ts'
@@ -5,8 +6,12 @@ import { type Database, toClickHouseCode } from './clickhouse.ts'
 import { quoteName } from './topology.ts'
 
 export interface Lock {
-  /** @throws DataError `storage` if the lock was lost and may have another owner. */
-  requireHeld(): void
+  /**
+   * Asks the server whether this process still has the lock. A process that was frozen may have lost it without an
+   * event so far, so call this before each step that another owner of the lock must not see.
+   * @throws DataError `storage` if the lock was lost and may have another owner, or if the server does not answer.
+   */
+  requireHeld(): Promise<void>
 }
 
 /** ClickHouse's code for a duplicate query id. */
@@ -50,17 +55,18 @@ async function take(
   db: Database,
   { name, taken, log }: Parameters<typeof withLock>[1],
 ): Promise<Lock & { release(): Promise<void> }> {
-  const stream = await sleepAs(db, name, taken)
+  // Distinguishes the statement from that of a later owner, which has the same id.
+  const token = randomBytes(16).toString('hex')
+  const stream = await sleepAs(db, { id: name, token, taken })
   let lost: string | undefined
   stream.on('error', (error) => (lost = toReason(error)))
   stream.on('end', () => (lost = 'its statement ended'))
   stream.resume()
   const release = async () => {
     try {
-      // Without KILL the statement would end a moment after its reader, and the next caller would fail. After a loss,
-      // the statement with this id may belong to another process.
-      const sql = 'KILL QUERY WHERE query_id = {name: String} SYNC'
-      if (lost === undefined) await db.command({ name: 'release lock', sql, params: { name } })
+      // Without KILL the statement would end a moment after its reader, and the next caller would fail.
+      const sql = `KILL QUERY WHERE ${IS_OWN} SYNC`
+      if (lost === undefined) await db.command({ name: 'release lock', sql, params: { name, token } })
     } catch (error) {
       log.warn({ lock: name, reason: toReason(error) }, 'lock could not be released; it expires with its connection')
     } finally {
@@ -71,32 +77,48 @@ async function take(
     await release()
     throw new DataError('storage', taken)
   }
-  const requireHeld = () => {
+  const requireHeld = async () => {
+    if (lost === undefined && (await countProcesses(db, IS_OWN, { name, token })) === 0)
+      lost = 'its statement no longer runs'
     if (lost !== undefined) throw new DataError('storage', `the lock "${name}" was lost: ${lost}`)
   }
   return { requireHeld, release }
 }
 
-async function sleepAs(db: Database, id: string, taken: string) {
+interface Sleep {
+  readonly id: string
+  readonly token: string
+  readonly taken: string
+}
+
+async function sleepAs(db: Database, { id, token, taken }: Sleep) {
+  const sql = `${SLEEP} WHERE '${token}' != ''`
   try {
-    return await db.stream({ name: 'take lock', id, sql: SLEEP, format: 'TSV', settings: SETTINGS, isLong: true })
+    return await db.stream({ name: 'take lock', id, sql, format: 'TSV', settings: SETTINGS, isLong: true })
   } catch (error) {
     if (toClickHouseCode(error) !== ALREADY_RUNNING) throw error
     throw new DataError('storage', taken, { cause: error })
   }
 }
 
-const heldRow = z.object({ held: z.int() })
+/** The statement of this owner of the lock, by the token in its text. */
+const IS_OWN = 'query_id = {name: String} AND position(query, {token: String}) > 0'
+
+const countRow = z.object({ running: z.int() })
+
+/** Running statements of the server, or of all servers of the cluster. */
+async function countProcesses(db: Database, where: string, params: Readonly<Record<string, string>>): Promise<number> {
+  const processes =
+    db.cluster === undefined ? 'system.processes' : `clusterAllReplicas(${quoteName(db.cluster)}, system.processes)`
+  const [row] = await db.rows({
+    name: 'locks',
+    sql: `SELECT count() AS running FROM ${processes} WHERE ${where}`,
+    params,
+    schema: countRow,
+  })
+  return row?.running ?? 0
+}
 
 /** Query ids are unique per server only, so another server of a cluster may run the same id. */
-async function isTakenElsewhere(db: Database, name: string): Promise<boolean> {
-  if (db.cluster === undefined) return false
-  const rows = await db.rows({
-    name: 'locks',
-    sql: `SELECT count() AS held FROM clusterAllReplicas(${quoteName(db.cluster)}, system.processes)
-          WHERE query_id = {name: String}`,
-    params: { name },
-    schema: heldRow,
-  })
-  return rows.some(({ held }) => held > 1)
-}
+const isTakenElsewhere = async (db: Database, name: string): Promise<boolean> =>
+  db.cluster !== undefined && (await countProcesses(db, 'query_id = {name: String}', { name })) > 1

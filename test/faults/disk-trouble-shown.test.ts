@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { afterEach, describe, expect, it } from 'vitest'
+import { toInsertCheck } from '../../shared/ops/ops-server.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { startOwnClickHouse } from '../support/own-clickhouse.ts'
 import { createFullDisk, createReadOnlyDisk } from './disk.ts'
@@ -21,7 +22,7 @@ describe.each([
     /^ClickHouse, insert into (token_quotes_in|job_state): .*(NOT_ENOUGH_SPACE|No space left on device)/,
   ],
   ['read-only', createReadOnlyDisk, /^ClickHouse, insert into (token_quotes_in|job_state): .*Read-only file system/],
-])('monitoring of a disk that is %s', (_kind, createDisk, reason) => {
+])('monitoring of a disk that is %s', (kind, createDisk, reason) => {
   it('reports the fault before the next tick', async ({ skip }) => {
     const disk = createDisk()
     if (disk === undefined) return skip()
@@ -35,12 +36,15 @@ describe.each([
     await once(runner, 'completed')
     expect(await pipeline.status()).toMatchObject({ state: 'fresh' })
     pipeline.takeWarnings()
+    const canInsert = toInsertCheck(pipeline.database.db)
+    await canInsert()
 
     disk.fail()
     pipeline.clock.now += 5 * MINUTE
     const failed = once(runner, 'failed')
     await pipeline.scheduler.scan()
     await failed
+    if (kind === 'full') await expect(canInsert()).rejects.toThrow(/^ClickHouse's disk is full \(\d+ bytes left\)/)
     expect(await pipeline.metric('worker_storage_failures_total', { dataset: 'prices' })).toBeGreaterThan(0)
     expect(await pipeline.metric('worker_jobs_total', { dataset: 'prices', outcome: 'retried' })).toBeGreaterThan(0)
     const warnings = pipeline.takeWarnings()
@@ -61,6 +65,7 @@ describe.each([
 
     if (disk.mend !== undefined) {
       disk.mend()
+      await canInsert()
       // The slot is late by now: its job enqueues a history job, and ends before that job does.
       const scan = async () => {
         // The status is cached for some seconds.

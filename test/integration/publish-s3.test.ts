@@ -11,6 +11,7 @@ import { createApiDatabase } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
 import { type S3Server, startS3Server } from '../support/s3-server.ts'
+import { silent } from '../support/silent.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
 
 const NOW = Date.parse('2024-03-03T12:02:30Z')
@@ -39,7 +40,7 @@ const openStore = () => openTarget(database.writer, TO, config.publish.s3)
 const run = () =>
   publish({
     ...{ db: database.writer, registry: database.registry, target: openStore(), keepDays: 7 },
-    ...{ publicUrl: 'https://data.example', now: () => NOW },
+    ...{ publicUrl: 'https://data.example', log: silent, now: () => NOW },
   })
 
 const readCatalog = () => JSON.parse(String(server.objects.get(`${PREFIX}/catalog.json`))) as Catalog
@@ -57,7 +58,8 @@ describe('publish to an object store', () => {
     expect(rows).toBeGreaterThan(1_000)
     const { datasets, files } = readCatalog()
     const named = [...datasets.flatMap(({ partitions }) => partitions), ...files].map(({ path }) => `${PREFIX}/${path}`)
-    expect([...server.objects.keys()].sort()).toEqual([...named, `${PREFIX}/catalog.json`].sort())
+    const copies = ['README.md', 'clickhouse.sql', 'croissant.json', 'load.sql', 'catalog.json']
+    expect([...server.objects.keys()].sort()).toEqual([...named, ...copies.map((name) => `${PREFIX}/${name}`)].sort())
     const ofCatalog = server.writes.filter((line) => line.includes('catalog.json'))
     expect(ofCatalog).toEqual([`PUT ${PREFIX}/catalog.json`])
     expect(server.writes.at(-1)).toEqual(ofCatalog[0])

@@ -4,6 +4,7 @@ import { mkdtempSync } from 'node:fs'
 import { open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -39,7 +40,7 @@ const run = (
 ): Promise<Outcome> =>
   publish({
     ...{ db: database.writer, registry: database.registry, target: openFolder(database.writer, folder) },
-    ...{ keepDays: 7, publicUrl: 'https://data.example', now: () => at, ...options },
+    ...{ keepDays: 7, publicUrl: 'https://data.example', log: silent, now: () => at, ...options },
   })
 
 async function catalogOf(): Promise<Catalog> {
@@ -65,11 +66,11 @@ async function readTimes(): Promise<Record<string, number>> {
 }
 
 /** Rows of a query by DuckDB over the views of load.sql. */
-async function query(sql: string, base = folder): Promise<Record<string, unknown>[]> {
+async function query(sql: string, before = "SET TimeZone = 'UTC'"): Promise<Record<string, unknown>[]> {
   const instance = await DuckDBInstance.create()
   const connection = await instance.connect()
   try {
-    await connection.run(`SET TimeZone = 'UTC'; SET VARIABLE published = '${base}'`)
+    await connection.run(`${before}; SET VARIABLE published = '${folder}'`)
     await connection.run(await readFile(join(folder, 'load.sql'), 'utf8'))
     return (await connection.runAndReadAll(sql)).getRowObjectsJson() as Record<string, unknown>[]
   } finally {
@@ -138,6 +139,18 @@ const tokenOf = (n: number) => tokenAt(n).key
 
 const toNumber = (value: unknown) => (value === null ? null : Number(value))
 const toIso = (value: unknown) => new Date(`${String(value).replace(' ', 'T').replace(/\+00$/, '')}Z`).toISOString()
+const toDay = (value: unknown) => new Date(String(value)).toISOString()
+
+/** Prices of February that nothing else in this file corrects, with the price that the files have. */
+const AT = Date.parse('2024-02-29T23:50:10Z')
+const storePrice = (n: number, price: number) =>
+  storeQuotes(database.writer, [{ token: tokenOf(n), at: AT, price, volume_24h: null }])
+async function readPrice(n: number): Promise<number | null> {
+  const [row] = await query(
+    `SELECT price FROM prices WHERE interval = '5m' AND token_id = '${tokenAt(n).id}' AND observed_at = '2024-02-29 23:50:10'`,
+  )
+  return toNumber(row?.price)
+}
 
 describe('publish', () => {
   it('writes every dataset with described columns and whole files', async () => {
@@ -225,7 +238,7 @@ describe('publish', () => {
       const { symbol, token_id, contract_address, chain_id, kind, quantity, value_usd } = row
       return keyOf(
         ...[
-          toIso(row.day),
+          toDay(row.day),
           symbol,
           token_id,
           contract_address,
@@ -284,11 +297,70 @@ describe('publish', () => {
     expect(await catalogOf()).toEqual(before)
     expect(await faultsOf()).toEqual([])
     const remaining = await readTimes()
+    // Of the finished files one was damaged since, with the same size.
+    const finished = Object.keys(remaining).filter((path) => /interval=5m.*month=02.*part-\w+\.parquet$/.test(path))
+    const damaged = finished.find(
+      (path) => !before.datasets.some(({ partitions }) => partitions.some((one) => path.endsWith(one.path))),
+    )
+    const file = await open(String(damaged), 'r+')
+    await file.write(Buffer.from('damaged'), 0, 7, 200)
+    await file.close()
     at += 60_000
     const { written } = await run()
-    // Each file that was finished is used as it is.
+    expect(written.length).toBeGreaterThan(5)
+    // Each file that was finished is used as it is, except the damaged one.
     expect(written.filter((path) => remaining[join(folder, path)] === undefined)).toEqual([])
+    const times = await readTimes()
+    const again = written.filter((path) => times[join(folder, path)] !== remaining[join(folder, path)])
+    expect(again.map((path) => join(folder, path))).toEqual([damaged])
     expect(await faultsOf()).toEqual([])
+    expect(await readPrice(1)).toBe(7)
+  })
+
+  it('writes the rows of the version in the catalog if rows are corrected during the publication and taken back', async () => {
+    await storePrice(3, 33)
+    const target = openFolder(database.writer, folder)
+    const changing: Target = {
+      ...target,
+      writeParquet: async (path, statement) => {
+        if (!path.startsWith('prices/interval=5m/year=2024/month=02')) return target.writeParquet(path, statement)
+        await storePrice(3, 34)
+        try {
+          return await target.writeParquet(path, statement)
+        } finally {
+          await storePrice(3, 33)
+        }
+      },
+    }
+    at += 60_000
+    await run({ target: changing })
+    expect(await faultsOf()).toEqual([])
+    at += 60_000
+    await run()
+    expect(await readPrice(3)).toBe(33)
+    at += 60_000
+    expect((await run()).written).toEqual([])
+  })
+
+  it('writes partitions again whose rows changed between the hash and the file', async () => {
+    await storePrice(3, 35)
+    const target = openFolder(database.writer, folder)
+    let corrections = 0
+    const changing: Target = {
+      ...target,
+      writeParquet: async (path, statement) => {
+        if (corrections === 0 && path.startsWith('prices/interval=5m')) {
+          corrections += 1
+          await storePrice(3, 36)
+        }
+        return target.writeParquet(path, statement)
+      },
+    }
+    at += 60_000
+    await run({ target: changing })
+    expect([corrections, await readPrice(3)]).toEqual([1, 36])
+    at += 60_000
+    expect((await run()).written).toEqual([])
   })
 
   it('rewrites and reports exactly the partitions of a correction', async () => {
@@ -309,9 +381,29 @@ describe('publish', () => {
       expect((await stat(join(folder, path))).isFile()).toBe(true)
   })
 
+  it('keeps the files beside the data that an older catalog names, and their newest copies', async () => {
+    const before = await catalogOf()
+    await storePrice(3, 91)
+    at += 60_000
+    await run()
+    const after = await catalogOf()
+    const target = openFolder(database.writer, folder)
+    const names = ['README.md', 'clickhouse.sql', 'croissant.json', 'load.sql']
+    for (const { files } of [before, after]) {
+      expect(files.map(({ path }) => path.replace(/-[0-9a-f]{16}/, '')).sort()).toEqual(names)
+      for (const { path, ...facts } of files) expect([path, await target.readFacts(path)]).toEqual([path, facts])
+    }
+    // The README has no names of files.
+    const same = before.files.filter(({ path }) => after.files.some((one) => one.path === path))
+    expect(same.filter(({ path }) => !path.startsWith('README'))).toEqual([])
+    for (const { path, sha256 } of after.files)
+      expect((await target.readFacts(path.replace(/-[0-9a-f]{16}/, '')))?.sha256).toBe(sha256)
+  })
+
   it('removes replaced files after the days for which they stay, and never the files of others', async () => {
     const { replaced } = await catalogOf()
     expect(replaced.length).toBeGreaterThan(5)
+    expect(replaced.some(({ path }) => path.startsWith('load-'))).toBe(true)
     await writeFile(join(folder, 'mine.parquet'), 'mine')
     at += 8 * 86_400_000
     await run()
@@ -328,6 +420,60 @@ describe('publish', () => {
     await expect(stat(unfinished)).rejects.toThrow('ENOENT')
   })
 
+  describe('that loses its lock while another one publishes a correction', () => {
+    /** A database that does not see the end of the lock's statement, like that of a frozen process. */
+    const unaware = (): Database => ({
+      ...database.writer,
+      stream: async (statement) => {
+        const stream = await database.writer.stream(statement)
+        if (statement.name !== 'take lock') return stream
+        const seen = new PassThrough()
+        stream.once('data', (chunk) => seen.write(chunk))
+        seen.once('close', () => stream.destroy())
+        return seen
+      },
+    })
+    const killLock = () =>
+      database.writer.command({
+        name: 'kill',
+        sql: 'KILL QUERY WHERE query_id = {id: String} SYNC',
+        params: { id: `publish ${database.writer.name}` },
+      })
+
+    it.each(['readText', 'listData'] as const)(
+      'stops at %s and leaves the publication of the other one',
+      async (step) => {
+        await storePrice(3, step === 'readText' ? 92 : 94)
+        const target = openFolder(database.writer, folder)
+        let other: Catalog | undefined
+        const publishOther = async () => {
+          await killLock()
+          await storePrice(3, step === 'readText' ? 93 : 95)
+          at += 60_000
+          await run()
+          other = await catalogOf()
+        }
+        const frozen: Target = {
+          ...target,
+          readText: async (path) => {
+            const found = await target.readText(path)
+            if (step === 'readText' && path === 'README.md') await publishOther()
+            return found
+          },
+          listData: async (folders) => {
+            await publishOther()
+            return target.listData(folders)
+          },
+        }
+        at += 60_000
+        await expect(run({ db: unaware(), target: frozen })).rejects.toThrow(/the lock .* was lost/)
+        expect(other).toBeDefined()
+        expect(await catalogOf()).toEqual(other)
+        expect(await faultsOf()).toEqual([])
+      },
+    )
+  })
+
   it('publishes once a day for the scheduler', async () => {
     const options = { db: database.writer, config, registry: database.registry, log: silent, now: () => at }
     const { signal } = new AbortController()
@@ -335,6 +481,78 @@ describe('publish', () => {
     expect(await publishDaily(options, folder, signal)).toBe(false)
     at += 86_400_000
     expect(await publishDaily(options, folder, signal)).toBe(true)
+  })
+})
+
+describe('load.sql', () => {
+  /** Prints the rows of a statement by DuckDB over load.sql, in a process with another time zone. */
+  const inNewYork = async (sql: string): Promise<unknown> => {
+    const script = `
+import { DuckDBInstance } from '@duckdb/node-api'
+import { readFileSync } from 'node:fs'
+const connection = await (await DuckDBInstance.create()).connect()
+await connection.run("SET VARIABLE published = '" + process.argv[1] + "'")
+await connection.run(readFileSync(process.argv[1] + '/load.sql', 'utf8'))
+console.log(JSON.stringify((await connection.runAndReadAll(process.argv[2])).getRowObjectsJson()))`
+    const child = spawn(process.execPath, ['--input-type=module', '-e', script, folder, sql], {
+      cwd: join(import.meta.dirname, '../..'),
+      env: { ...process.env, TZ: 'America/New_York' },
+    })
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)])
+    expect(stderr).toBe('')
+    return JSON.parse(stdout)
+  }
+
+  it.each([
+    ['treasury', 'daos/treasury/historic'],
+    ['fees', 'daos/fees/historic'],
+  ])('has the days of %s in any time zone', async (name, path) => {
+    const { id } = daoAt(1)
+    const points = (await get(`/data/${path}?id=${id}&limit=1000`)) as Record<string, string>[]
+    const expected = points.map((point) => Object.values(point)[0]?.slice(0, 10)).sort()
+    expect(expected).toContain('2024-03-01')
+    const days = `SELECT current_setting('TimeZone') AS zone, list(strftime(day, '%Y-%m-%d') ORDER BY day) AS days,
+      count(*) FILTER (day = '2024-03-01') AS first FROM ${name} WHERE dao_id = '${id}'`
+    expect(await inNewYork(days)).toEqual([{ zone: 'America/New_York', days: expected, first: '1' }])
+  })
+
+  it('has days as dates, and times with their time zone', async () => {
+    for (const { name, columns, partitions } of (await catalogOf()).datasets.filter(
+      (one) => one.partitions.length > 0,
+    )) {
+      expect(partitions.length).toBeGreaterThan(0)
+      const rows = await query(`DESCRIBE ${name.replaceAll('-', '_')}`)
+      const types = new Map(rows.map((row) => [row.column_name, row.column_type]))
+      for (const { name: column, type } of columns.filter((one) => /Date/.test(one.type)))
+        expect([name, column, types.get(column)]).toEqual([
+          ...[name, column, /Date32/.test(type) ? 'DATE' : 'TIMESTAMP WITH TIME ZONE'],
+        ])
+      expect(columns.filter((one) => one.name === 'day' && one.type !== 'Date32')).toEqual([])
+      expect(
+        rows.filter(
+          (row) => /_at$|^timestamp$/.test(String(row.column_name)) && row.column_type !== 'TIMESTAMP WITH TIME ZONE',
+        ),
+      ).toEqual([])
+    }
+  })
+
+  it('changes no setting and no variable of the session', async () => {
+    const instance = await DuckDBInstance.create()
+    const connection = await instance.connect()
+    const readState = async () => {
+      const read = async (sql: string) => (await connection.runAndReadAll(sql)).getRowsJson()
+      return [
+        await read('SELECT name, value FROM duckdb_settings() ORDER BY name'),
+        await read('SELECT * FROM duckdb_variables() ORDER BY name'),
+      ]
+    }
+    await connection.run("SET TimeZone = 'Asia/Tokyo'")
+    const before = await readState()
+    const views = await readFile(join(folder, 'load.sql'), 'utf8')
+    await connection.run(views.replaceAll(/^CREATE OR REPLACE VIEW .*?;$/gms, ''))
+    expect(await readState()).toEqual(before)
+    connection.closeSync()
+    instance.closeSync()
   })
 })
 
@@ -419,6 +637,17 @@ describe('/published', () => {
     expect((await fetch(url, { headers: { 'if-none-match': etag } })).status).toBe(304)
     const beyond = await fetch(url, { headers: { range: 'bytes=99999999-' } })
     expect([beyond.status, ((await beyond.json()) as { code: string }).code]).toEqual([416, 'range_not_satisfiable'])
+  })
+
+  it('serves each version of the files beside the data for ever, and their copies with revalidation', async () => {
+    for (const { path, bytes } of (await catalogOf()).files) {
+      const read = async (name: string) => {
+        const answer = await fetch(`${api.url}/published/${name}`)
+        return [answer.status, answer.headers.get('cache-control'), (await answer.arrayBuffer()).byteLength]
+      }
+      expect(await read(path)).toEqual([200, 'public, max-age=31536000, immutable', bytes])
+      expect(await read(path.replace(/-[0-9a-f]{16}/, ''))).toEqual([200, 'no-cache', bytes])
+    }
   })
 
   it('serves the catalog with revalidation', async () => {

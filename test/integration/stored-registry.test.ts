@@ -1,4 +1,7 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { compareInForce, putInForce, storeRegistry } from '../../clickhouse/registry.ts'
 import { ENTIRE_REGISTRY } from '../../shared/registry/entities.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
@@ -32,6 +35,20 @@ describe('the stored registry', () => {
     const stored = await readRegistry(db)
     expect(withoutVersion(stored)).toEqual(withoutVersion(loadRegistry(folder.dir)))
     expect(Math.abs(stored.changedAt - Date.now())).toBeLessThan(600_000)
+  })
+
+  it('has the records of the files as written, without defaults that an older program refuses', async () => {
+    const stored = await db.rows({
+      name: 'records',
+      sql: 'SELECT list, record FROM registry_records FINAL ORDER BY list, position',
+      schema: z.object({ list: z.string(), record: z.string() }),
+    })
+    const written = ['categories', 'chains', 'daos', 'index', 'tokens'].flatMap((list) => {
+      const content: unknown = JSON.parse(readFileSync(join(folder.dir, `${list}.json`), 'utf8'))
+      return [content].flat().map((record) => ({ list, record: JSON.stringify(record) }))
+    })
+    expect(stored).toEqual(written)
+    expect(written.filter(({ record }) => !record.includes('formerNames')).length).toBeGreaterThan(100)
   })
 
   it('has one version after any number of equal runs', async () => {
@@ -118,6 +135,20 @@ describe('comparison of files with the active registry', () => {
       'chains: in another order',
       'tokens: UNI (ethereum/0x1f9840a85d5af5bf1d1762f925bdaddc4201f984) changed',
     ])
+    await store()
+    expect(await compareInForce(db, folder.dir)).toEqual([])
+  })
+
+  it('reports records that are stored with the defaults of an earlier program', async () => {
+    folder.edit('categories', (rows) => [...rows, { slug: 'made-up', name: 'Made up' }])
+    folder.edit('tokens', (rows) => rows.map((row) => ({ ...row, formerNames: row.formerNames ?? [] })))
+    await store()
+    folder.edit('tokens', (rows) =>
+      rows.map(({ formerNames, ...row }) =>
+        Object.values(formerNames ?? {}).length > 0 ? { ...row, formerNames } : row,
+      ),
+    )
+    expect(await compareInForce(db, folder.dir)).toEqual([expect.stringMatching(/^equal records/)])
     await store()
     expect(await compareInForce(db, folder.dir)).toEqual([])
   })

@@ -13,6 +13,7 @@ import { publish } from '../../workers/publish/publish.ts'
 import { openFolder } from '../../workers/publish/target.ts'
 import { createTestConfig } from '../support/database.ts'
 import { DEMO_NOW, startDemo } from '../support/demo.ts'
+import { silent } from '../support/silent.ts'
 
 const NOTEBOOKS = join(import.meta.dirname, '../../docs/notebooks')
 
@@ -142,7 +143,7 @@ describe.skipIf(python === undefined)('notebooks over the publication of the dem
     await (await startDemo()).close()
     const config = createTestConfig({ CLICKHOUSE_DATABASE: inject('stores').demo, DAO_DATA_MODE: 'demo' })
     const db = createDatabase(config.clickhouse, 'write')
-    const options = { db, registry: loadRegistry(), keepDays: 7, publicUrl: 'http://localhost:3000' }
+    const options = { db, registry: loadRegistry(), keepDays: 7, publicUrl: 'http://localhost:3000', log: silent }
     await publish({ ...options, target: openFolder(db, folder), now: () => DEMO_NOW })
     await db.close()
   })

@@ -169,6 +169,41 @@ describe('backup', () => {
   })
 })
 
+describe('npm run restore -- --dry-run', () => {
+  const check = (folder: string) => {
+    const args = [...toProgram(join(import.meta.dirname, '../../clickhouse/restore.ts')), folder, '--dry-run']
+    const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' })
+    return { status, stderr }
+  }
+
+  it('compares the files and rows of each table with the manifest', async () => {
+    const { folder, manifest } = await backUpPrices('counted')
+    expect(check(folder)).toMatchObject({ status: 0 })
+    const write = (change: (table: Manifest['tables'][number]) => Partial<Manifest['tables'][number]>) => {
+      const tables = manifest.tables.map((one) => (one.name === 'token_prices' ? { ...one, ...change(one) } : one))
+      writeFileSync(join(folder, 'manifest.json'), JSON.stringify({ ...manifest, tables }))
+    }
+    // A table without one of its files, which the folder still has, and without a file in both.
+    write(({ files }) => ({ files: files.slice(0, -1) }))
+    expect(check(folder)).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(
+        /token_prices: the manifest lists files with 0 of 6 rows; token_prices\/000001.tsv.gz is not in the manifest/,
+      ),
+    })
+    write(({ files }) => ({ files: files.map((file) => ({ ...file, rows: 5 })), rows: 5 }))
+    expect(check(folder)).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/token_prices\/000001.tsv.gz: 6 rows, the manifest has 5/),
+    })
+    write(() => ({ sha256: '0'.repeat(64) }))
+    expect(check(folder)).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(/token_prices: its files are not the written content of the table/),
+    })
+  })
+})
+
 describe('schema of a backup', () => {
   it('is created first if it is older, and upgraded after the rows are stored', async () => {
     const { folder, manifest } = await backUpPrices('older')

@@ -13,6 +13,7 @@ import { findBarriers, hasBrowser, isWide, startBrowser, type TestBrowser } from
 import { createTestConfig } from '../support/database.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
 import { storeQuotes } from '../support/quotes.ts'
+import { silent } from '../support/silent.ts'
 
 const NOW = Date.parse('2024-03-03T12:02:30Z')
 
@@ -33,7 +34,7 @@ describe.skipIf(!hasBrowser)('SQL page in a browser', () => {
     await storeQuotes(database.writer, january())
     await publish({
       ...{ db: database.writer, registry: database.registry, target: openFolder(database.writer, folder) },
-      ...{ keepDays: 7, publicUrl: 'https://data.example', now: () => NOW },
+      ...{ keepDays: 7, publicUrl: 'https://data.example', log: silent, now: () => NOW },
     })
     api = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW })
     browser = await startBrowser()

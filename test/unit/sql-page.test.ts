@@ -40,6 +40,7 @@ describe('toDuckdbType', () => {
     ['String', 'VARCHAR'],
     ['LowCardinality(Nullable(String))', 'VARCHAR'],
     ["Nullable(DateTime64(3, 'UTC'))", 'TIMESTAMP'],
+    ['Date32', 'DATE'],
     ['Array(Float64)', 'DOUBLE[]'],
     ['Nullable(Decimal(38, 18))', 'DECIMAL(38, 18)'],
     ['UInt64', 'UBIGINT'],
@@ -67,6 +68,15 @@ describe('tables and views', () => {
     )
     expect(toViewStatement(DATASET, [one])).toBe(
       `CREATE OR REPLACE VIEW "dex_trades" AS SELECT *, 2024::BIGINT AS "year", 2::BIGINT AS "month" FROM files.published_7 WHERE "traded_at" BETWEEN TIMESTAMP '2024-02-01 00:00:00.000' AND TIMESTAMP '2024-02-29 23:00:00.000'`,
+    )
+  })
+
+  it('have days as dates, also in the time range of a view', () => {
+    const columns = DATASET.columns.map((one) => (one.name === 'traded_at' ? { ...one, type: 'Date32' } : one))
+    const dataset = { ...DATASET, columns }
+    expect(toTableStatement({ ...one, dataset })).toContain('"traded_at" DATE')
+    expect(toViewStatement(dataset, [{ ...one, dataset }])).toContain(
+      `WHERE "traded_at" BETWEEN DATE '2024-02-01' AND DATE '2024-02-29'`,
     )
   })
 

@@ -5,6 +5,7 @@ import type { DataType } from 'apache-arrow'
 import {
   Bool,
   type Builder,
+  DateDay,
   Field,
   Float64,
   Int64,
@@ -59,6 +60,7 @@ const GAP_BYTES = 100_000
 const ARROW_TYPES: Readonly<Record<string, () => DataType>> = {
   VARCHAR: () => new Utf8(),
   DOUBLE: () => new Float64(),
+  DATE: () => new DateDay(),
   TIMESTAMP: () => new TimestampMillisecond(),
   BOOLEAN: () => new Bool(),
   BIGINT: () => new Int64(),

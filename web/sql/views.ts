@@ -37,6 +37,7 @@ export const toViewName = (dataset: string) => dataset.replaceAll('-', '_')
 const TYPES: readonly (readonly [RegExp, string])[] = [
   [/^(?:String|FixedString\(.*\)|Enum\d*\(.*\)|UUID)$/, 'VARCHAR'],
   [/^Float(?:32|64)$/, 'DOUBLE'],
+  [/^Date(?:32)?$/, 'DATE'],
   [/^DateTime(?:64)?(?:\(.*\))?$/, 'TIMESTAMP'],
   [/^Bool$/, 'BOOLEAN'],
   [/^Int(?:8|16|32|64)$/, 'BIGINT'],
@@ -62,7 +63,11 @@ export function toDuckdbType(type: string): string {
 
 const quoteName = (name: string) => `"${name.replaceAll('"', '""')}"`
 const quoteText = (text: string) => `'${text.replaceAll("'", "''")}'`
-const toTimestamp = (iso: string) => `TIMESTAMP ${quoteText(iso.replace('T', ' ').replace('Z', ''))}`
+/** A moment as a literal of the column's type. */
+const toTimeLiteral = (iso: string, type: string) =>
+  type === 'DATE'
+    ? `DATE ${quoteText(iso.slice(0, 10))}`
+    : `TIMESTAMP ${quoteText(iso.replace('T', ' ').replace('Z', ''))}`
 const toKey = (key: string, value: string) => (key === 'interval' ? quoteText(value) : `${Number(value)}::BIGINT`)
 
 /**
@@ -106,8 +111,8 @@ export function toTableStatement(table: FileTable): string {
 
 /** The time range of a table's rows; undefined for a dataset without time. */
 function toTimeRange({ dataset, files }: FileTable) {
-  const time = dataset.sortedBy.find((name) =>
-    dataset.columns.some((column) => column.name === name && column.type.startsWith('DateTime')),
+  const time = toFileColumns(dataset).find(
+    ({ name, type }) => dataset.sortedBy.includes(name) && (type === 'DATE' || type === 'TIMESTAMP'),
   )
   const times = files.flatMap(({ from, to }) => (from === null || to === null ? [] : [from, to])).sort()
   const [from, to] = [times[0], times.at(-1)]
@@ -133,7 +138,7 @@ export function toViewStatement(dataset: PublishedDataset, tables: readonly File
     const where =
       range === undefined
         ? ''
-        : ` WHERE ${quoteName(range.time)} BETWEEN ${toTimestamp(range.from)} AND ${toTimestamp(range.to)}`
+        : ` WHERE ${quoteName(range.time.name)} BETWEEN ${toTimeLiteral(range.from, range.time.type)} AND ${toTimeLiteral(range.to, range.time.type)}`
     return `SELECT *${without}${keys.join('')} FROM files.${one.table}${where}`
   })
   // A dataset without rows has no files: its view is empty, with all columns.

@@ -1,6 +1,6 @@
 import { withoutOff } from '../../shared/config/datasets-off.ts'
 import { datasets } from '../../shared/datasets/list.ts'
-import { toDatabaseCheck } from '../../shared/ops/ops-server.ts'
+import { toInsertCheck } from '../../shared/ops/ops-server.ts'
 import { announceReady, onStopSignal, runPart } from '../../shared/process.ts'
 import { createQueues, toQueuePrefix } from '../../shared/queue/queues.ts'
 import { requireWritable } from '../../shared/queue/redis.ts'
@@ -43,7 +43,7 @@ async function main(): Promise<void> {
   const watched = scheduled.map(({ job, queues: own }) => ({ queue: own.live, cadence: job.cadence }))
   const watch = startWatch([watchdog, createQueueWatch({ queues: watched, log, now })], log)
   const prefixes = queues.map(({ name }) => toQueuePrefix(prefix, name))
-  const checks = { clickhouse: toDatabaseCheck(db), redis: () => requireWritable(redis, prefixes) }
+  const checks = { clickhouse: toInsertCheck(db), redis: () => requireWritable(redis, prefixes) }
   ops?.setState({
     checks,
     pages: { path: DASHBOARD_PATH, listener: createQueueDashboard(queues, config.ops.token) },

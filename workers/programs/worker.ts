@@ -2,7 +2,7 @@ import type { Worker } from 'bullmq'
 import { loadConfig } from '../../shared/config/config.ts'
 import { isOn } from '../../shared/config/datasets-off.ts'
 import { datasets } from '../../shared/datasets/list.ts'
-import { toDatabaseCheck } from '../../shared/ops/ops-server.ts'
+import { toInsertCheck } from '../../shared/ops/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../../shared/process.ts'
 import { toQueuePrefix } from '../../shared/queue/queues.ts'
 import { createRedis, requireWritable } from '../../shared/queue/redis.ts'
@@ -46,7 +46,7 @@ async function main(): Promise<void> {
   const prefixes = runners.map(({ name }) => toQueuePrefix(config.redis.prefix, name))
   ops?.setState({
     checks: {
-      clickhouse: toDatabaseCheck(db),
+      clickhouse: toInsertCheck(db),
       redis: () => requireWritable(redis, prefixes),
       queues: () => checkRunning(runners),
     },

@@ -18,7 +18,7 @@ const partition = file.extend({
   /** Earliest and latest time of the rows; null for a dataset without time. */
   from: z.iso.datetime().nullable(),
   to: z.iso.datetime().nullable(),
-  /** Hash of the stored rows and of the statement that wrote them. Equal versions have equal rows. */
+  /** Hash of the rows of the file and of the statement that wrote them. Equal versions have equal rows. Random if they changed during each attempt. */
   version: z.string().regex(/^[0-9a-f]{16}$/),
   coverage: z.strictObject({
     /** Entities with rows; null for a dataset that is not about entities. */
@@ -55,7 +55,7 @@ const catalog = z.strictObject({
       partitions: z.array(partition),
     }),
   ),
-  /** Files beside the data that are made from the catalog. */
+  /** Files beside the data that are made from the catalog, under the names of their versions. */
   files: z.array(file),
   /** Replaced files, which stay until readers of an older catalog no longer need them. */
   replaced: z.array(z.strictObject({ path, replacedAt: z.iso.datetime() })),

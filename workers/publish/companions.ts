@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { PublishedDataset } from './catalog.ts'
 
 /** Name of a view: `dex-trades` would need quotes. */
@@ -19,12 +20,12 @@ function toDuckdb(datasets: readonly PublishedDataset[]): string {
     return `-- ${description}
 CREATE OR REPLACE VIEW ${toView(name)} AS SELECT * FROM read_parquet(list_transform([
 ${files}
-], lambda file: getvariable('published') || file)${hive});`
+], lambda file: coalesce(getvariable('published'), '.') || file)${hive});`
   })
   return `-- Views over this publication for DuckDB 1.3 or newer. In the folder of the publication: duckdb -init load.sql
 -- From elsewhere, set the address first:
 --   SET VARIABLE published = 'https://example.org/published';
-SET VARIABLE published = coalesce(getvariable('published'), '.');
+-- Days are dates in UTC. Times are instants, which DuckDB shows in the time zone of the session.
 
 ${views.join('\n\n')}
 `
@@ -48,6 +49,7 @@ ${views.join('\n\n')}
 
 const CROISSANT_TYPES: readonly (readonly [RegExp, string])[] = [
   [/^DateTime/, 'sc:DateTime'],
+  [/^Date/, 'sc:Date'],
   [/^(?:U?Int|UInt)/, 'sc:Integer'],
   [/^(?:Float|Decimal)/, 'sc:Float'],
   [/^Bool/, 'sc:Boolean'],
@@ -121,7 +123,7 @@ function toReadme(datasets: readonly PublishedDataset[], base: string): string {
   })
   return `# dao-data as files
 
-Data about decentralized organizations (DAOs) and their tokens, as Parquet files. Times are UTC, and an unknown value is null.
+Data about decentralized organizations (DAOs) and their tokens, as Parquet files. Days are dates in UTC, times are instants in UTC, and an unknown value is null.
 \`catalog.json\` lists every file with its rows, bytes, SHA-256, time range, coverage and version. Read the files that it names:
 a replaced file stays in its folder for some days.
 
@@ -171,15 +173,30 @@ ${columns.join('\n\n')}
 `
 }
 
+/** A file that is made from the catalog. */
+interface Companion {
+  /** Its name for readers: a copy of the newest version. */
+  readonly name: string
+  /** The path of this version, which stays as long as the data files that it names. */
+  readonly path: string
+  readonly text: string
+  readonly sha256: string
+}
+
+function toCompanion(name: string, text: string): Companion {
+  const sha256 = createHash('sha256').update(text).digest('hex')
+  return { name, path: name.replace('.', `-${sha256.slice(0, 16)}.`), text, sha256 }
+}
+
 /** The files beside the data: how to read it with common tools. Equal catalogs have equal files. */
-export function makeCompanions(all: readonly PublishedDataset[], publicUrl: string): { path: string; text: string }[] {
+export function makeCompanions(all: readonly PublishedDataset[], publicUrl: string): Companion[] {
   const base = `${publicUrl}/published`
   // No view can be over nothing.
   const datasets = all.filter(({ partitions }) => partitions.length > 0)
   return [
-    { path: 'load.sql', text: toDuckdb(datasets) },
-    { path: 'clickhouse.sql', text: toClickHouse(datasets, base) },
-    { path: 'croissant.json', text: toCroissant(datasets, base) },
-    { path: 'README.md', text: toReadme(datasets, base) },
+    toCompanion('load.sql', toDuckdb(datasets)),
+    toCompanion('clickhouse.sql', toClickHouse(datasets, base)),
+    toCompanion('croissant.json', toCroissant(datasets, base)),
+    toCompanion('README.md', toReadme(datasets, base)),
   ]
 }

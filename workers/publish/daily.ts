@@ -5,7 +5,6 @@ import { HOUR_MS, toBucketStart } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { snapshot } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { withLock } from '../../shared/store/lock.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { startTicks, type Ticks } from '../watch/ticks.ts'
 import type { Outcome } from './publish.ts'
@@ -16,12 +15,6 @@ const DUE_AFTER_MS = HOUR_MS
 const TICK = '0 */10 * * * *'
 /** The job under which `job_state` has the last publication of each target. */
 const STATE_JOB = 'publish'
-
-/** The lock that keeps two publications of one database apart. */
-export const toLock = ({ name }: Database) => ({
-  name: `publish ${name}`,
-  taken: `another publication of ${name} is running: wait until it ends`,
-})
 
 const lastRun = z.object({ at: z.int() })
 
@@ -55,13 +48,11 @@ export async function publishNow(
   // Loaded when needed: they read the descriptions of the API's routes, which the scheduler needs for nothing else.
   const [{ publish }, { openTarget }] = await Promise.all([import('./publish.ts'), import('./target.ts')])
   const { s3, keepDays } = config.publish
-  const outcome = await withLock(db, { ...toLock(db), log }, () =>
-    publish({
-      ...{ db, registry: snapshot(registry), target: openTarget(db, to, s3), keepDays },
-      ...{ publicUrl: config.api.publicUrl, now, signal },
-      ...(threads === undefined ? {} : { threads }),
-    }),
-  )
+  const outcome = await publish({
+    ...{ db, registry: snapshot(registry), target: openTarget(db, to, s3), keepDays, log },
+    ...{ publicUrl: config.api.publicUrl, now, signal },
+    ...(threads === undefined ? {} : { threads }),
+  })
   const value = JSON.stringify({ written: outcome.written.length, rows: outcome.rows, bytes: outcome.bytes })
   const written_at = new Date(now()).toISOString()
   await db.insert({ table: 'job_state', rows: [{ job: STATE_JOB, name: to, value, written_at }] })

@@ -174,7 +174,7 @@ FROM dex_trades FINAL WHERE ${RANGE('traded_at')}`,
     about: 'dao',
     extent: () => daoTreasury.series,
     params: toChainParams,
-    rows: () => `SELECT dao AS key, observed_at AS day, symbol, token AS token_id, contract AS contract_address, chain AS chain_id, kind, quantity,
+    rows: () => `SELECT dao AS key, ${DAY} AS day, symbol, token AS token_id, contract AS contract_address, chain AS chain_id, kind, quantity,
   value_usd / quantity AS price_usd, value_usd
 FROM (${toDailyHoldings(`SELECT dao, observed_at, holdings, tokens FROM dao_treasuries FINAL WHERE ${RANGE('observed_at')}`)})`,
     columns: from(holdingsHistoricRoute, [
@@ -217,11 +217,11 @@ FROM (${toDailyHoldings(`SELECT dao, observed_at, holdings, tokens FROM dao_trea
     of: daoRatings,
     about: 'dao',
     extent: () => daoRatings.series,
-    rows: () => `SELECT dao AS key, observed_at, rated_at, overall_rating, fundamental_rating, governance, team,
+    rows: () => `SELECT dao AS key, ${DAY} AS day, rated_at, overall_rating, fundamental_rating, governance, team,
   competitive_moat, value_proposition, token_economics
 FROM dao_ratings FINAL WHERE ${RANGE('observed_at')}`,
     columns: [
-      { name: 'observed_at', description: 'The day of the import: its first moment.' },
+      { name: 'day', description: 'The day of the import.' },
       ...from(ratingsRoute, [
         ['rated_at', 'ratings.lastUpdated'],
         ['overall_rating', 'ratings.overallRating', 'points'],

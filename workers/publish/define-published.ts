@@ -64,7 +64,9 @@ export const from = (route: Route, columns: Columns): Column[] =>
 export const RANGE = (time: string) =>
   `${time} >= {from: DateTime64(3, 'UTC')} AND ${time} < {to: DateTime64(3, 'UTC')}`
 export const asTime = (sql: string) => `toDateTime64(${sql}, 3, 'UTC')`
-export const DAY = asTime("toStartOfDay(observed_at, 'UTC')")
+/** A day in UTC: a date, so that it is the same day in every time zone of a reader. */
+const asDay = (sql: string) => `toDate32(${sql}, 'UTC')`
+export const DAY = asDay('observed_at')
 
 /** A dataset with a row per DAO and day, which the table has under `observed_at`. */
 export function daily(
@@ -94,7 +96,7 @@ export function sums(
   return {
     ...{ name: dataset.name, description, of: dataset, extent: () => ({ table, time }) },
     rows: () =>
-      `SELECT 0 AS key, ${asTime('recorded_at')} AS day, value_usd, member_count FROM ${table} FINAL WHERE ${RANGE(time)}`,
+      `SELECT 0 AS key, ${asDay('recorded_at')} AS day, value_usd, member_count FROM ${table} FINAL WHERE ${RANGE(time)}`,
     columns: from(route, [
       ['day', 'recordedAt'],
       ['value_usd', `${sum}.value`, 'USD'],

@@ -7,10 +7,8 @@ import { isMain, onStopSignal } from '../../shared/process.ts'
 import { createParts } from '../../shared/progress-bar.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import { readRegistry } from '../../shared/store/followed-registry.ts'
-import { withLock } from '../../shared/store/lock.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
 import { verify } from './catalog.ts'
-import { toLock } from './daily.ts'
 import { published } from './datasets.ts'
 import { publish } from './publish.ts'
 import { openFolder, openTarget, type Target } from './target.ts'
@@ -102,13 +100,12 @@ async function main(): Promise<void> {
   })
   try {
     await requireMigrated(db)
-    const work = withLock(db, { ...toLock(db), log: createLog('publish', 'warn') }, async () =>
-      publish({
-        ...{ db, target, keepDays, registry: await readRegistry(db), publicUrl: config.api.publicUrl },
-        ...{ signal: stopping.signal, onPartition: (path, rows) => console.error(`${path}: ${rows} rows`) },
-        ...(only === undefined ? {} : { only }),
-      }),
-    )
+    const work = publish({
+      ...{ db, target, keepDays, registry: await readRegistry(db), publicUrl: config.api.publicUrl },
+      ...{ log: createLog('publish', 'warn'), signal: stopping.signal },
+      onPartition: (path, rows) => console.error(`${path}: ${rows} rows`),
+      ...(only === undefined ? {} : { only }),
+    })
     done = work
     const outcome = await work
     const { written, unchanged, rows, bytes } = outcome

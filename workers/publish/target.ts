@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, existsSync } from 'node:fs'
-import { mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
-import { dirname, join, relative, resolve } from 'node:path'
+import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { asyncBufferFromFile, parquetMetadataAsync } from 'hyparquet'
 import { z } from 'zod'
 import { DataError, toReason } from '../../shared/errors.ts'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
+import type { Lock } from '../../shared/store/lock.ts'
 
 /** What a file holds. */
 export interface FileFacts {
@@ -33,19 +34,41 @@ export interface Target {
    * @throws DataError `storage`
    */
   writeParquet(path: string, statement: Statement): Promise<FileFacts>
+  /**
+   * Facts of a file that `writeParquet` completed in an interrupted publication, if its bytes are still those that were
+   * written; otherwise undefined.
+   */
+  readFinished(path: string): Promise<FileFacts | undefined>
   /** Reads a whole file; undefined if it is missing. */
   readFacts(path: string): Promise<FileFacts | undefined>
   /** Bytes of a file; undefined if it is missing. */
   readSize(path: string): Promise<number | undefined>
   /** @throws DataError `storage` for a file that is no Parquet. */
   readFooter(path: string, timeColumn?: string): Promise<Footer>
-  /** Paths of the data files below these folders, and of all unfinished files. */
+  /** Paths of the versioned files in the root and below these folders, and of all unfinished files. */
   listData(folders: readonly string[]): Promise<string[]>
   remove(path: string): Promise<void>
 }
 
 /** Files that this program makes: others in the folder are never touched. Unfinished ones begin with a dot. */
-const DATA_FILE = /^(?:part-[0-9a-f]{16}\.parquet|\.[\w.-]+\.unfinished)$/
+const DATA_FILE =
+  /^(?:part-[0-9a-f]{16}\.parquet|(?:load|clickhouse|croissant|README)-[0-9a-f]{16}\.(?:sql|json|md)|\.[\w.-]+\.unfinished)$/
+
+/**
+ * A target that replaces and removes files only while a publication has its lock. New data files need no check: their names
+ * are new, and readers see them only through a catalog.
+ */
+export const whileHeld = (target: Target, lock: Lock): Target => ({
+  ...target,
+  writeText: async (path, text) => {
+    await lock.requireHeld()
+    return target.writeText(path, text)
+  },
+  remove: async (path) => {
+    await lock.requireHeld()
+    return target.remove(path)
+  },
+})
 
 /** Row groups of this size are skipped by readers that filter by entity or time. */
 const PARQUET = {
@@ -83,13 +106,26 @@ export function openFolder(db: Pick<Database, 'stream'> | undefined, folder: str
       } finally {
         await file.close()
       }
-      // A failure of the server in the middle ends in its text, and not in a footer.
-      if (path.endsWith('.parquet')) await readFooter(unfinished)
+      if (path.endsWith('.parquet')) {
+        // A failure of the server in the middle ends in its text, and not in a footer.
+        await readFooter(unfinished)
+        await writeFile(`${toMarkerStart(fullPath)}${hash.copy().digest('hex')}${MARKER_END}`, '')
+      }
       await rename(unfinished, fullPath)
       await syncFolders(root, dirname(fullPath))
     })
     return { bytes, sha256: hash.digest('hex') }
   }
+  const readFacts = (path: string) =>
+    orMissing(async () => {
+      const hash = createHash('sha256')
+      let bytes = 0
+      for await (const chunk of createReadStream(join(root, path)) as AsyncIterable<Buffer>) {
+        hash.update(chunk)
+        bytes += chunk.length
+      }
+      return { bytes, sha256: hash.digest('hex') }
+    })
   return {
     place: root,
     readText: (path) => orMissing(() => readFile(join(root, path), 'utf8')),
@@ -99,16 +135,13 @@ export function openFolder(db: Pick<Database, 'stream'> | undefined, folder: str
       const settings = { ...PARQUET, ...statement.settings }
       return replace(path, await db.stream({ ...statement, settings, format: 'Parquet', isLong: true }))
     },
-    readFacts: (path) =>
-      orMissing(async () => {
-        const hash = createHash('sha256')
-        let bytes = 0
-        for await (const chunk of createReadStream(join(root, path)) as AsyncIterable<Buffer>) {
-          hash.update(chunk)
-          bytes += chunk.length
-        }
-        return { bytes, sha256: hash.digest('hex') }
-      }),
+    readFinished: async (path) => {
+      const start = basename(toMarkerStart(path))
+      const names = (await orMissing(() => readdir(dirname(join(root, path))))) ?? []
+      const facts = names.some((name) => name.startsWith(start)) ? await readFacts(path) : undefined
+      return facts !== undefined && names.includes(`${start}${facts.sha256}${MARKER_END}`) ? facts : undefined
+    },
+    readFacts,
     readSize: (path) => orMissing(async () => (await stat(join(root, path))).size),
     readFooter: (path, timeColumn) => readFooter(join(root, path), timeColumn),
     listData: async (folders) => {
@@ -123,6 +156,13 @@ export function openFolder(db: Pick<Database, 'stream'> | undefined, folder: str
     remove: (path) => inFolder(root, () => rm(join(root, path), { force: true })),
   }
 }
+
+/**
+ * An empty file whose name has the hash of a completed data file, so that an interrupted publication can be continued. The
+ * next complete publication removes it.
+ */
+const toMarkerStart = (path: string) => join(dirname(path), `.${basename(path)}.`)
+const MARKER_END = '.unfinished'
 
 /** Creates missing folders one by one: with `recursive`, Node never returns if the system refuses a name (/proc). */
 async function makeFolders(folder: string): Promise<void> {
@@ -259,11 +299,15 @@ function openS3(db: Database, to: string, access: S3Access): Target {
       await write(path, 'Parquet', statement)
       return requireFacts(path)
     },
+    // An object is there as a whole or not at all.
+    readFinished: readFacts,
     readFacts,
     readSize: async (path) => (await read(path, 'One', '_size AS bytes', size))?.bytes,
     readFooter: async (path, timeColumn) => {
       const times =
-        timeColumn === undefined ? 'NULL AS from, NULL AS to' : `min(${timeColumn}) AS from, max(${timeColumn}) AS to`
+        timeColumn === undefined
+          ? 'NULL AS from, NULL AS to'
+          : `toDateTime64(min(${timeColumn}), 3, 'UTC') AS from, toDateTime64(max(${timeColumn}), 3, 'UTC') AS to`
       const found = await read(path, 'Parquet', `count() AS rows, ${times}`, footer)
       if (found === undefined) throw new DataError('storage', `${root}/${path}: no whole Parquet file`)
       return found

@@ -76,7 +76,7 @@ async function rebuildAlone(db: Database, rollUp: RollUp, options: RebuildOption
     )
   }
   await options.beforeSwap?.()
-  lock.requireHeld()
+  await lock.requireHeld()
   if ((await readUuid(db, shadow.storedLive)) !== live)
     throw new DataError('storage', `${table} was swapped by another run: this run changed nothing; start it again`)
   await swap(db, shadow, feed)
