@@ -8,7 +8,7 @@ type Environment = Readonly<Record<string, string | undefined>>
  */
 const OPTIONS = [
   ...['dry-run', 'check', 'from', 'to', 'interval', 'tokens', 'daos', 'again', 'fix', 'repair', 'repair-lost'],
-  ...['into-existing', 'hostile', 'minutes', 'keep-days', 'only'],
+  ...['schema', 'into-existing', 'hostile', 'minutes', 'keep-days', 'only'],
   ...['dataset', 'state', 'reason', 'limit', 'url', 'text', 'short', 'record', 'timeout', 'at', 'data', 'explained'],
   ...['requests', 'seed', 'at-once', 'against', 'leaving', 'list', 'quick', 'rows', 'postgres'],
 ] as const

@@ -4,7 +4,7 @@ import { mkdtempSync } from 'node:fs'
 import { open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { PassThrough } from 'node:stream'
+import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { DuckDBInstance } from '@duckdb/node-api'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -421,18 +421,37 @@ describe('publish', () => {
   })
 
   describe('that loses its lock while another one publishes a correction', () => {
-    /** A database that does not see the end of the lock's statement, like that of a frozen process. */
-    const unaware = (): Database => ({
-      ...database.writer,
-      stream: async (statement) => {
-        const stream = await database.writer.stream(statement)
-        if (statement.name !== 'take lock') return stream
-        const seen = new PassThrough()
-        stream.once('data', (chunk) => seen.write(chunk))
-        seen.once('close', () => stream.destroy())
-        return seen
-      },
-    })
+    /**
+     * A database that does not see the end of the lock's statement, like that of a frozen process. `inside` runs within the
+     * first data file.
+     */
+    const unaware = (inside: () => Promise<void>): Database => {
+      let files = 0
+      return {
+        ...database.writer,
+        stream: async (statement) => {
+          const stream = await database.writer.stream(statement)
+          if (statement.name !== 'take lock') {
+            files += 1
+            return files === 1 ? Readable.from(pausing(stream, inside)) : stream
+          }
+          const seen = new PassThrough()
+          stream.once('data', (chunk) => seen.write(chunk))
+          seen.once('close', () => stream.destroy())
+          return seen
+        },
+      }
+    }
+    async function* pausing(stream: Readable, inside: () => Promise<void>) {
+      let at = 0
+      for await (const chunk of stream as AsyncIterable<Buffer>) {
+        const half = Math.ceil(chunk.length / 2)
+        yield chunk.subarray(0, half)
+        if (at === 0) await inside()
+        at += 1
+        yield chunk.subarray(half)
+      }
+    }
     const killLock = () =>
       database.writer.command({
         name: 'kill',
@@ -440,38 +459,43 @@ describe('publish', () => {
         params: { id: `publish ${database.writer.name}` },
       })
 
-    it.each(['readText', 'listData'] as const)(
-      'stops at %s and leaves the publication of the other one',
-      async (step) => {
-        await storePrice(3, step === 'readText' ? 92 : 94)
-        const target = openFolder(database.writer, folder)
-        let other: Catalog | undefined
-        const publishOther = async () => {
-          await killLock()
-          await storePrice(3, step === 'readText' ? 93 : 95)
-          at += 60_000
-          await run()
-          other = await catalogOf()
-        }
-        const frozen: Target = {
-          ...target,
-          readText: async (path) => {
-            const found = await target.readText(path)
-            if (step === 'readText' && path === 'README.md') await publishOther()
-            return found
-          },
-          listData: async (folders) => {
-            await publishOther()
-            return target.listData(folders)
-          },
-        }
+    it.each([
+      ['a data file', 92, 92],
+      ['the catalog', 93, 94],
+      ['the removal of files', 95, 96],
+    ] as const)('stops at %s and leaves the publication of the other one', async (step, price, corrected) => {
+      await storePrice(3, price)
+      const target = openFolder(database.writer, folder)
+      let other: Catalog | undefined
+      const publishOther = async () => {
+        await killLock()
+        await storePrice(3, corrected)
         at += 60_000
-        await expect(run({ db: unaware(), target: frozen })).rejects.toThrow(/the lock .* was lost/)
-        expect(other).toBeDefined()
-        expect(await catalogOf()).toEqual(other)
-        expect(await faultsOf()).toEqual([])
-      },
-    )
+        await run()
+        other = await catalogOf()
+      }
+      const during = (one: typeof step) => (one === step ? publishOther() : undefined)
+      const db = unaware(async () => during('a data file'))
+      const folderOfFrozen = openFolder(db, folder)
+      const frozen: Target = {
+        ...folderOfFrozen,
+        readText: async (path) => {
+          const found = await target.readText(path)
+          if (path === 'README.md') await during('the catalog')
+          return found
+        },
+        listData: async (folders) => {
+          await during('the removal of files')
+          return target.listData(folders)
+        },
+      }
+      at += 60_000
+      await expect(run({ db, target: frozen })).rejects.toThrow(/the lock .* was lost/)
+      expect(other).toBeDefined()
+      expect(await catalogOf()).toEqual(other)
+      expect(await faultsOf()).toEqual([])
+      expect(await readPrice(3)).toBe(corrected)
+    })
   })
 
   it('publishes once a day for the scheduler', async () => {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { createReadStream, existsSync } from 'node:fs'
 import { mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
@@ -21,19 +21,22 @@ export interface Footer {
   readonly to: string | null
 }
 
+type Confirm = () => Promise<void>
+
 /** Where a publication is written. Paths are relative to its root. A reader of a path gets the old or the new file. */
 export interface Target {
   /** Its name in messages. */
   readonly place: string
   /** The text of a file; undefined if there is none. */
   readText(path: string): Promise<string | undefined>
-  /** Replaces a file at once. */
-  writeText(path: string, text: string): Promise<FileFacts>
+  /** Replaces a file at once. `confirm` is the last step before, and may throw. */
+  writeText(path: string, text: string, confirm?: Confirm): Promise<FileFacts>
   /**
-   * Writes the rows of a statement as one Parquet file, as ClickHouse makes its bytes, or not at all.
+   * Writes the rows of a statement as one Parquet file, as ClickHouse makes its bytes, or not at all. `confirm` is the last
+   * step before the file has its name, and may throw. ClickHouse gives an object its name, so there it is the first step.
    * @throws DataError `storage`
    */
-  writeParquet(path: string, statement: Statement): Promise<FileFacts>
+  writeParquet(path: string, statement: Statement, confirm?: Confirm): Promise<FileFacts>
   /**
    * Facts of a file that `writeParquet` completed in an interrupted publication, if its bytes are still those that were
    * written; otherwise undefined.
@@ -54,18 +57,13 @@ export interface Target {
 const DATA_FILE =
   /^(?:part-[0-9a-f]{16}\.parquet|(?:load|clickhouse|croissant|README)-[0-9a-f]{16}\.(?:sql|json|md)|\.[\w.-]+\.unfinished)$/
 
-/**
- * A target that replaces and removes files only while a publication has its lock. New data files need no check: their names
- * are new, and readers see them only through a catalog.
- */
-export const whileHeld = (target: Target, lock: Lock): Target => ({
+/** A target that writes and removes files only while a publication has its lock. */
+export const whileHeld = (target: Target, { requireHeld }: Lock): Target => ({
   ...target,
-  writeText: async (path, text) => {
-    await lock.requireHeld()
-    return target.writeText(path, text)
-  },
+  writeText: (path, text) => target.writeText(path, text, requireHeld),
+  writeParquet: (path, statement) => target.writeParquet(path, statement, requireHeld),
   remove: async (path) => {
-    await lock.requireHeld()
+    await requireHeld()
     return target.remove(path)
   },
 })
@@ -88,9 +86,10 @@ const PARQUET = {
  */
 export function openFolder(db: Pick<Database, 'stream'> | undefined, folder: string): Target {
   const root = resolve(folder)
-  const replace = async (path: string, content: AsyncIterable<Buffer>): Promise<FileFacts> => {
+  const replace = async (path: string, content: AsyncIterable<Buffer>, confirm?: Confirm): Promise<FileFacts> => {
     const fullPath = join(root, path)
-    const unfinished = join(dirname(fullPath), `.${path.split('/').at(-1)}.unfinished`)
+    // Unique: a publisher that was frozen may still write a file of the same version.
+    const unfinished = join(dirname(fullPath), `.${basename(path)}.${randomUUID()}.unfinished`)
     const hash = createHash('sha256')
     let bytes = 0
     await inFolder(root, async () => {
@@ -106,6 +105,7 @@ export function openFolder(db: Pick<Database, 'stream'> | undefined, folder: str
       } finally {
         await file.close()
       }
+      await confirm?.()
       if (path.endsWith('.parquet')) {
         // A failure of the server in the middle ends in its text, and not in a footer.
         await readFooter(unfinished)
@@ -129,11 +129,11 @@ export function openFolder(db: Pick<Database, 'stream'> | undefined, folder: str
   return {
     place: root,
     readText: (path) => orMissing(() => readFile(join(root, path), 'utf8')),
-    writeText: (path, text) => replace(path, asChunks(Buffer.from(text))),
-    writeParquet: async (path, statement) => {
+    writeText: (path, text, confirm) => replace(path, asChunks(Buffer.from(text)), confirm),
+    writeParquet: async (path, statement, confirm) => {
       if (db === undefined) throw new Error('a folder that is only read')
       const settings = { ...PARQUET, ...statement.settings }
-      return replace(path, await db.stream({ ...statement, settings, format: 'Parquet', isLong: true }))
+      return replace(path, await db.stream({ ...statement, settings, format: 'Parquet', isLong: true }), confirm)
     },
     readFinished: async (path) => {
       const start = basename(toMarkerStart(path))
@@ -285,7 +285,8 @@ function openS3(db: Database, to: string, access: S3Access): Target {
   return {
     place: to,
     readText: async (path) => (await read(path, 'RawBLOB', 'raw_blob AS text', text))?.text,
-    writeText: async (path, content) => {
+    writeText: async (path, content, confirm) => {
+      await confirm?.()
       // In the statement, because parameters are a part of the URL, which is limited. Readers get the old or the new object.
       const bytes = Buffer.byteLength(content)
       await write(path, 'RawBLOB', {
@@ -295,7 +296,8 @@ function openS3(db: Database, to: string, access: S3Access): Target {
       })
       return requireFacts(path)
     },
-    writeParquet: async (path, statement) => {
+    writeParquet: async (path, statement, confirm) => {
+      await confirm?.()
       await write(path, 'Parquet', statement)
       return requireFacts(path)
     },
