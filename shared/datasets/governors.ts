@@ -15,8 +15,11 @@ const vote = happened.extend({
   /** JSON: the number of a choice, from 1 on, or powers by those numbers. */
   choice: text,
   voting_power: z.number().nonnegative().nullable(),
-  /** In base units of the voting token, as are the parts of each choice, in the order of the proposal's choices. */
-  power_exact: integer,
+  /**
+   * In base units of the voting token, as are the parts of each choice, in the order of the proposal's choices. Null for
+   * a vote without a choice of the contract, which counts for no total.
+   */
+  power_exact: integer.nullable(),
   choice_powers: z.array(integer),
   decimals: z.int().min(0).max(77),
   /** Whether it replaces the voter's earlier votes on the proposal. */
@@ -156,7 +159,7 @@ LEFT JOIN
 (
   SELECT dao, space, proposal, count() AS votes, [${[1, 2, 3].map(toScore).join(', ')}] AS scores,
     toFloat64(sum(toDecimal256(ifNull(voting_power, 0), 12))) AS total,
-    countIf(isNull(power_exact)) AS unknown, sumForEach(choice_powers) AS powers, sum(ifNull(power_exact, 0)) AS sum, max(decimals) AS decimals
+    countIf(isNull(power_exact) AND choice != 'null') AS unknown, sumForEach(choice_powers) AS powers, sum(ifNull(power_exact, 0)) AS sum, max(decimals) AS decimals
   FROM (SELECT * FROM dao_cast_votes FINAL WHERE ${IS_TOUCHED} AND NOT is_replaced)
   GROUP BY dao, space, proposal
 ) AS v ON v.dao = e.dao AND v.space = e.space AND v.proposal = e.proposal`
