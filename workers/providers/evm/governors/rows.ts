@@ -9,6 +9,7 @@ import { decodeAction } from './calldata.ts'
 import { countVote } from './counting.ts'
 import { familyOf } from './families.ts'
 import type { GovernorEvent } from './family.ts'
+import { toTitle } from './title.ts'
 
 /** A governor and the key of its DAO. */
 export interface OwnedGovernor extends Governor {
@@ -35,31 +36,6 @@ const EXPLORERS: Readonly<Record<string, string>> = {
 
 /** Returns a proposal id that is unique across governors, because each governor numbers its own proposals. */
 export const toProposalId = ({ proposalSpace }: Governor, id: bigint): string => `${proposalSpace}/${id}`
-
-/** Maximum title length in characters, the same as the Snapshot hub's limit. */
-const MOST_CHARACTERS = 256
-
-/** Truncates a title. A character has one or two UTF-16 units, so a slice of twice the limit suffices. */
-function toCapped(title: string): string {
-  const characters = [...title.slice(0, 2 * MOST_CHARACTERS + 1)]
-  if (characters.length <= MOST_CHARACTERS) return title
-  return `${characters
-    .slice(0, MOST_CHARACTERS - 1)
-    .join('')
-    .trimEnd()}…`
-}
-
-/**
- * Returns the first non-empty line without heading marks. Anyone may write a description of any length, so no pattern
- * here scans a text more than once. Otherwise a single line of blanks could block the reading of its chain.
- */
-function toTitle(description: string): string {
-  const lines = description.split(/[\n\r\u2028\u2029]/).map((line) => line.replace(/^[\s#]+/, '').trimEnd())
-  const line = lines.find((text) => text !== '') ?? ''
-  let end = line.length
-  while (line[end - 1] === '#') end -= 1
-  return toCapped(line.slice(0, end).trimEnd())
-}
 
 type Created = Extract<GovernorEvent, { kind: 'created' }>
 type Updated = Extract<GovernorEvent, { kind: 'updated' }>
