@@ -132,10 +132,6 @@ export async function findDelegating(db: Database, daos: readonly Dao[]): Promis
   return rows.map(({ dao }) => dao)
 }
 
-/** SQL for an integer in base units as a number of whole tokens, parsed from its digits so that it is rounded once. */
-export const toWholeTokens = (units: string, decimals: string): string =>
-  `toFloat64(concat(toString(${units}), 'e-', toString(${decimals})))`
-
 /** The newest power of each delegate with any, and when it first had any; with `past` that of the moment `at`. */
 export const toPowers = (isPast: boolean): string =>
   isPast

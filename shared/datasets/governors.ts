@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { toWholeTokens } from '../whole-tokens.ts'
 import { defineDataset } from './define-dataset.ts'
 import { account, isGovernor } from './governance.ts'
 
@@ -15,8 +16,11 @@ const vote = happened.extend({
   /** JSON: the number of a choice, from 1 on, or powers by those numbers. */
   choice: text,
   voting_power: z.number().nonnegative().nullable(),
-  /** In base units of the voting token, as are the parts of each choice, in the order of the proposal's choices. */
-  power_exact: integer,
+  /**
+   * In base units of the voting token, as are the parts of each choice, in the order of the proposal's choices. Null for
+   * a vote without a choice of the contract, which counts for no total.
+   */
+  power_exact: integer.nullable(),
   choice_powers: z.array(integer),
   decimals: z.int().min(0).max(77),
   /** Whether it replaces the voter's earlier votes on the proposal. */
@@ -127,14 +131,16 @@ const toScore = (number: number) =>
   `toFloat64(sum(toDecimal256(if(choice = '${number}', ifNull(voting_power, 0), JSONExtractFloat(choice, '${number}')), 12)))`
 
 /**
- * The details of each proposal that the run touched, from its events and votes. Power is summed as decimals, because
- * sums of floats depend on the order of parts, which changes with merges.
+ * The details of each proposal that the run touched, from its events and votes. Scores are those nearest to the exact
+ * sums. If an earlier version stored votes without exact powers, floats are summed as decimals, because sums of floats
+ * depend on the order of parts, which changes with merges.
  */
 const PROPOSAL_DETAILS = `
 INSERT INTO dao_proposal_details (dao, space, proposal, title, voting_type, choices, scores, scores_total, votes, starts_at, ends_at,
   url, outcome, is_estimated, scores_exact, total_exact, decimals, body, queued_at, executable_at, executed_at, canceled_at, collected_at)
 WITH ${TOUCHED}
-SELECT e.dao, e.space, e.proposal, e.title, 'basic', e.choices, arrayResize(v.scores, length(e.choices)), v.total, v.votes,
+SELECT e.dao, e.space, e.proposal, e.title, 'basic', e.choices, arrayResize(if(v.unknown > 0, v.scores, arrayMap(power -> ${toWholeTokens('power', 'v.decimals')}, v.powers)), length(e.choices)),
+  if(v.unknown > 0, v.total, ${toWholeTokens('v.sum', 'v.decimals')}), v.votes,
   e.starts_at, e.ends_at, e.url, e.outcome, e.is_estimated,
   if(v.unknown > 0, [], arrayResize(v.powers, length(e.choices))), if(v.unknown > 0, NULL, v.sum), v.decimals,
   e.body, e.queued_at, e.executable_at, e.executed_at, e.canceled_at, now64(3, 'UTC')
@@ -156,7 +162,7 @@ LEFT JOIN
 (
   SELECT dao, space, proposal, count() AS votes, [${[1, 2, 3].map(toScore).join(', ')}] AS scores,
     toFloat64(sum(toDecimal256(ifNull(voting_power, 0), 12))) AS total,
-    countIf(isNull(power_exact)) AS unknown, sumForEach(choice_powers) AS powers, sum(ifNull(power_exact, 0)) AS sum, max(decimals) AS decimals
+    countIf(isNull(power_exact) AND choice != 'null') AS unknown, sumForEach(choice_powers) AS powers, sum(ifNull(power_exact, 0)) AS sum, max(decimals) AS decimals
   FROM (SELECT * FROM dao_cast_votes FINAL WHERE ${IS_TOUCHED} AND NOT is_replaced)
   GROUP BY dao, space, proposal
 ) AS v ON v.dao = e.dao AND v.space = e.space AND v.proposal = e.proposal`

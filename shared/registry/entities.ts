@@ -1,6 +1,6 @@
 import { toId, toKey } from '../ids.ts'
 import type { Ended, Lifetime } from './ends.ts'
-import type { GOVERNOR_CLOCKS, GOVERNOR_FAMILIES, VOTING_TOKEN_FAMILIES } from './schema.ts'
+import type { GOVERNOR_CLOCKS, GOVERNOR_COUNTINGS, GOVERNOR_FAMILIES, VOTING_TOKEN_FAMILIES } from './schema.ts'
 
 /** A registry member with collected data; `key` is its integer in ClickHouse. */
 export interface Entity extends Lifetime {
@@ -80,6 +80,8 @@ export interface Governor {
   /** Lower-case. */
   address: string
   family: (typeof GOVERNOR_FAMILIES)[number]
+  /** How it counts votes with parameters; plain if absent. */
+  counting?: (typeof GOVERNOR_COUNTINGS)[number] | undefined
   /** The unit of the starts and ends of its proposals; derived from the numbers if absent. */
   clock?: (typeof GOVERNOR_CLOCKS)[number] | undefined
   /** Length of a vote whose events have no end, or each length from a block on, the oldest first. */

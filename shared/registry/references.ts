@@ -185,6 +185,7 @@ function daoMistakes(
       ...governorMistakes(place, `governors[${index}]`, address, evmBySlug.get(chain)),
     ]),
     ...votesOnMistakes(place, record.governors),
+    ...countingMistakes(place, record.governors),
     ...(record.votingToken === null ? [] : [record.votingToken]).flatMap(({ chain, address }) => [
       ...unknownReference(place, 'votingToken.chain', chain, files.chains),
       ...governorMistakes(place, 'votingToken', address, evmBySlug.get(chain)),
@@ -227,6 +228,15 @@ function votesOnMistakes(place: string, governors: DaoRecord['governors']): stri
     votesOn === undefined || own.has(votesOn)
       ? []
       : [`${place}: governors[${index}].votesOn: ${votesOn} is no governor of the DAO with proposals of its own`],
+  )
+}
+
+/** Only OpenZeppelin's governors have votes with parameters. */
+function countingMistakes(place: string, governors: DaoRecord['governors']): string[] {
+  return governors.flatMap(({ counting, family }, index) =>
+    counting !== 'fractional' || family === 'openzeppelin'
+      ? []
+      : [`${place}: governors[${index}].counting: ${family} has no fractional votes, remove it or set it to plain`],
   )
 }
 

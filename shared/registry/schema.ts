@@ -42,6 +42,12 @@ export const GOVERNOR_FAMILIES = [
 /** The unit of a governor's clock. Rounds are defined by its protocol and cannot be converted to times. */
 export const GOVERNOR_CLOCKS = ['blocks', 'seconds', 'rounds'] as const
 
+/**
+ * How a governor counts a vote with parameters, as its `COUNTING_MODE()` states. `fractional` has `params=fractional`: the
+ * parameters divide the voter's power among the choices. `plain` ignores parameters, which anyone may write.
+ */
+export const GOVERNOR_COUNTINGS = ['plain', 'fractional'] as const
+
 const seconds = z.int().positive()
 const fromBlock = z.int().nonnegative()
 
@@ -50,12 +56,14 @@ const fromBlock = z.int().nonnegative()
  * token, by default of the DAO's token. By default the clock counts blocks, or seconds if its numbers are that large.
  * `votingSeconds` is the length of a vote on a contract whose events have no end, or each length and the first block of
  * votes with it, the oldest first. `votesOn` is the governor whose
- * proposals the contract counts votes on, as `<chain>/<address>`; by default they are its own.
+ * proposals the contract counts votes on, as `<chain>/<address>`; by default they are its own. Without `counting` it is
+ * plain. The default is not added to the record, because processes of an earlier version refuse unknown members.
  */
 const governor = z.strictObject({
   chain: slug,
   address: externalId,
   family: z.enum(GOVERNOR_FAMILIES),
+  counting: z.enum(GOVERNOR_COUNTINGS).optional(),
   decimals: z.int().min(0).max(77).optional(),
   clock: z.enum(GOVERNOR_CLOCKS).optional(),
   votingSeconds: z.union([seconds, z.array(z.strictObject({ fromBlock, seconds })).min(1)]).optional(),

@@ -71,6 +71,8 @@ const SETTINGS = {
   input_format_skip_unknown_fields: 0,
   async_insert: 0,
   do_not_merge_across_partitions_select_final: 1,
+  // Older servers parse floats by a faster method that may miss the nearest one.
+  precise_float_parsing: 1,
   http_write_exception_in_output_format: 0,
 } as const
 

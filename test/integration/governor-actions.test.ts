@@ -6,7 +6,7 @@ import {
   AUTHOR,
   BRAVO,
   blockOf,
-  ENS,
+  GITCOIN,
   type GovernorPipeline,
   idOf,
   startGovernors,
@@ -44,12 +44,12 @@ const logs = [
   logAt(400, BRAVO.address, encodeOutcome('ProposalExecuted', 7n)),
   logAt(
     12,
-    ENS.address,
+    GITCOIN.address,
     encodeProposal({ id: 1n, proposer: AUTHOR, start: blockOf(20), end: blockOf(5_000), description: 'Long' }),
   ),
   logAt(
     40,
-    ENS.address,
+    GITCOIN.address,
     encodeVoteWithParams(voterOf(1), 1n, {
       support: 0,
       weight: 3n * ONE,
@@ -120,7 +120,7 @@ describe('/data/daos/governance/proposals', () => {
   it('lists proposals of all DAOs that end before a time', async () => {
     await start()
     const list = (query: string) => pipeline.get<Proposal[]>(`/proposals?source=governor&endsBefore=${query}`)
-    expect((await list(timeAt(6_000))).map(({ dao }) => dao)).toEqual([idOf('ens'), idOf('compound')])
+    expect((await list(timeAt(6_000))).map(({ dao }) => dao)).toEqual([idOf('gitcoin'), idOf('compound')])
     expect((await list(timeAt(400))).map(({ title }) => title)).toEqual(['Pay'])
     expect((await list(`${timeAt(6_000)}&state=active`)).map(({ title }) => title)).toEqual(['Long'])
     expect(await list(`${timeAt(6_000)}&id=${idOf('compound')}`)).toHaveLength(1)
@@ -138,7 +138,7 @@ describe('/data/daos/governance/votes', () => {
     }
     expect(await texts('compound')).toEqual(['Against', 'For'])
     expect(await texts('compound', '&sort=votingPower')).toEqual(['Against', 'For'])
-    expect(await texts('ens')).toEqual(['For 2, Against 1'])
+    expect(await texts('gitcoin')).toEqual(['For 2, Against 1'])
     const [usual] = await pipeline.get<object[]>(`/votes${toQuery('compound')}`)
     expect(usual).not.toHaveProperty('choiceText')
   })
@@ -164,7 +164,7 @@ describe('/data/voters', () => {
           lastVoteAt: timeAt(30),
           votingPower: 2,
         }),
-        expect.objectContaining({ dao: idOf('ens'), votes: 1, lastVoteAt: timeAt(40), votingPower: 3 }),
+        expect.objectContaining({ dao: idOf('gitcoin'), votes: 1, lastVoteAt: timeAt(40), votingPower: 3 }),
       ]),
     )
     expect(await get(voterOf(99))).toEqual({ status: 200, records: [] })

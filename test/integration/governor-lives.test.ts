@@ -96,7 +96,7 @@ const LIVES: Readonly<Record<string, Life>> = {
     events: [[880, encodeExtension(ID, blockOf(LATER_END))], ...outcomes],
   },
   'openzeppelin with fractional counting': {
-    ...{ ...compound, family: 'openzeppelin' },
+    ...{ ...compound, family: 'openzeppelin', governor: { counting: 'fractional' } },
     vote: (ballot) =>
       encodeVoteWithParams(ballot.voter, ID, { support: 0, weight: ballot.weight, params: toSplit(ballot) }),
   },

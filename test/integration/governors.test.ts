@@ -10,6 +10,7 @@ import {
   BRAVO,
   blockOf,
   ENS,
+  GITCOIN,
   type GovernorPipeline,
   HOP,
   idOf,
@@ -139,11 +140,15 @@ describe("votes on OpenZeppelin's governors", () => {
   it("may be split, have 256-bit ids, and use the decimals of the DAO's token", async () => {
     const parts = [ONE, 5n * ONE, 0n].map((part) => part.toString(16).padStart(32, '0')).join('')
     const logs = [
-      logAt(10, ENS.address, proposal(HASH_ID, [20, 500])),
-      logAt(30, ENS.address, encodeVoteWithParams(voterOf(1), HASH_ID, { support: 1, weight: 2n * ONE, params: '0x' })),
+      logAt(10, GITCOIN.address, proposal(HASH_ID, [20, 500])),
+      logAt(
+        30,
+        GITCOIN.address,
+        encodeVoteWithParams(voterOf(1), HASH_ID, { support: 1, weight: 2n * ONE, params: '0x' }),
+      ),
       logAt(
         31,
-        ENS.address,
+        GITCOIN.address,
         encodeVoteWithParams(voterOf(2), HASH_ID, { support: 0, weight: 9n * ONE, params: `0x${parts}` }),
       ),
       logAt(40, TRUEFI.address, proposal(HASH_ID, [41, 500])),
@@ -151,40 +156,40 @@ describe("votes on OpenZeppelin's governors", () => {
     ]
     pipeline = await startGovernors(1_000, toGovernorChain(logs))
     await pipeline.collectGovernors()
-    const [ens] = await pipeline.proposalsOf('ens')
-    expect(ens).toMatchObject({ scores: [7, 1, 0], scoresTotal: 8, votes: 2, state: 'closed', outcome: null })
-    expect(await pipeline.votesOf('ens')).toMatchObject([
+    const [gitcoin] = await pipeline.proposalsOf('gitcoin')
+    expect(gitcoin).toMatchObject({ scores: [7, 1, 0], scoresTotal: 8, votes: 2, state: 'closed', outcome: null })
+    expect(await pipeline.votesOf('gitcoin')).toMatchObject([
       { voter: voterOf(2), choice: { 1: 5, 2: 1 }, votingPower: 6 },
       { voter: voterOf(1), choice: 1, votingPower: 2 },
     ])
     const [truefi] = await pipeline.proposalsOf('truefi')
     expect(truefi).toMatchObject({ scores: [1.5, 0, 0] })
-    expect(truefi?._id).not.toBe(ens?._id)
+    expect(truefi?._id).not.toBe(gitcoin?._id)
   })
 
   it('may be cast in parts that add up, in one block or several, with or without the marker of an earlier version', async () => {
     const split = (...parts: bigint[]) => `0x${parts.map((part) => part.toString(16).padStart(32, '0')).join('')}`
     const cast = (n: number, logIndex: number, params: string) =>
-      logAt(n, ENS.address, encodeVoteWithParams(voterOf(1), 7n, { support: 0, weight: 9n * ONE, params }), {
+      logAt(n, GITCOIN.address, encodeVoteWithParams(voterOf(1), 7n, { support: 0, weight: 9n * ONE, params }), {
         logIndex,
       })
     const logs = [
-      logAt(10, ENS.address, proposal(7n, [20, 500])),
+      logAt(10, GITCOIN.address, proposal(7n, [20, 500])),
       cast(30, 0, split(0n, 3n * ONE, 0n)),
       cast(30, 1, split(ONE, ONE, 0n)),
-      logAt(40, ENS.address, encodeVote(voterOf(1), 7n, 2, 4n * ONE)),
-      logAt(41, ENS.address, encodeVote(voterOf(2), 7n, 1, ONE)),
+      logAt(40, GITCOIN.address, encodeVote(voterOf(1), 7n, 2, 4n * ONE)),
+      logAt(41, GITCOIN.address, encodeVote(voterOf(2), 7n, 1, ONE)),
     ]
     const expectAll = async () => {
-      expect(await pipeline.proposalsOf('ens')).toMatchObject([{ scores: [5, 1, 4], scoresTotal: 10, votes: 3 }])
-      const votes = await pipeline.votesOf('ens')
+      expect(await pipeline.proposalsOf('gitcoin')).toMatchObject([{ scores: [5, 1, 4], scoresTotal: 10, votes: 3 }])
+      const votes = await pipeline.votesOf('gitcoin')
       expect(votes).toMatchObject([
         { voter: voterOf(2), choice: 1, votingPower: 1 },
         { voter: voterOf(1), choice: 3, votingPower: 4 },
         { voter: voterOf(1), choice: { 1: 4, 2: 1 }, votingPower: 5 },
       ])
       expect(new Set(votes.map(({ _id }) => _id)).size).toBe(3)
-      const voters = await pipeline.get<Voter[]>(`/voters${toQuery('ens')}`)
+      const voters = await pipeline.get<Voter[]>(`/voters${toQuery('gitcoin')}`)
       expect(voters.find(({ voter }) => voter === voterOf(1))).toMatchObject({
         ...{ votes: 1, firstVoteAt: timeAt(30), lastVoteAt: timeAt(40) },
       })

@@ -31,6 +31,8 @@ export const registry = toYoungRegistry()
 export const ALPHA = governorOf(registry, 'compound', 'alpha')
 export const BRAVO = governorOf(registry, 'compound', 'bravo')
 export const ENS = governorOf(registry, 'ens', 'openzeppelin')
+/** Counts in fractions. */
+export const GITCOIN = governorOf(registry, 'gitcoin', 'openzeppelin')
 export const HOP = governorOf(registry, 'hop', 'openzeppelin')
 export const TRUEFI = governorOf(registry, 'truefi', 'openzeppelin')
 

@@ -1,4 +1,6 @@
+import { keccak256 } from 'viem/utils'
 import { describe, expect, it } from 'vitest'
+import { decodeAction } from '../../workers/providers/evm/governors/calldata.ts'
 import { familyOf } from '../../workers/providers/evm/governors/families.ts'
 import { encodeEvent } from '../upstream/governor-logs.ts'
 
@@ -160,6 +162,32 @@ describe('governor families', () => {
       const { topics, data } = encodeEvent(declaration, [7n, who('a'), ...calls, ...period])
       const cut = { topics, data: data.slice(0, 130) }
       expect([decode(cut), isCut(cut)]).toEqual([undefined, true])
+    }
+  })
+
+  it.each([
+    ['a byte order mark', 'efbbbf', '\ufeff'],
+    ['a leading zero byte', '00', '\u0000'],
+    ['a byte that is no UTF-8', 'ff', '\ufffd'],
+  ])('keep the bytes of a signature: %s', (_, hex, character) => {
+    const bytes = `0x${hex}${Buffer.from('transfer(address,uint256)').toString('hex')}` as const
+    // Texts and bytes have the same encoding, and only the first topic has the types.
+    const declared =
+      'uint256 id, address proposer, address[] targets, uint256[] values, bytes[] signatures, bytes[] calldatas'
+    const { data } = encodeEvent(`event ProposalCreated(${declared}, ${PERIOD})`, [
+      ...[7n, who('a'), [who('c')], [0n], [bytes], ['0x01'], ...period],
+    ])
+    for (const family of ['alpha', 'bravo', 'openzeppelin', 'agora', 'nouns'] as const) {
+      const [topic = ''] = encodeEvent(`event ProposalCreated(uint256 id, address proposer, ${CALLS}, ${PERIOD})`, [
+        ...[7n, who('a'), ...calls, ...period],
+      ]).topics
+      const event = familyOf({ family }).decode({ topics: [topic], data })
+      const [action] = event?.kind === 'created' ? event.actions : []
+      if (action === undefined) throw new Error('no action')
+      expect(action.signature).toBe(`${character}transfer(address,uint256)`)
+      expect(decodeAction(action)).toMatchObject({
+        ...{ function: null, signature: action.signature, calldata: `${keccak256(bytes).slice(0, 10)}01` },
+      })
     }
   })
 })

@@ -29,6 +29,33 @@ describe('title of a proposal', () => {
     ['\r\n  ## Raise the #1 cap ##  \r\nWhy', 'Raise the #1 cap'],
     ['#\nRaise the cap', 'Raise the cap'],
     ['Raise\u2028the cap', 'Raise'],
+    ['# Upgrade fee tiers\\n\\n## Summary\\nThe tiers', 'Upgrade fee tiers'],
+    ['# Upgrade fee tiers\\r\\n\\r\\n## Summary', 'Upgrade fee tiers'],
+    ['Upgrade fee tiers\\nthe tiers change\\nsoon', 'Upgrade fee tiers'],
+    ['# Upgrade fee tiers\\n\\n## Summary\nThe tiers', 'Upgrade fee tiers'],
+    ['Electric Boogaloo \\n\\n JK', 'Electric Boogaloo'],
+    ['Move C:\\new to C:\\old', 'Move C:\\new to C:\\old'],
+    ['# Raise the cap\r\r\n\u0085Why', 'Raise the cap'],
+    ['\v\f\u200b\n\ufeff# Raise the cap', 'Raise the cap'],
+    ['#Raise the cap', 'Raise the cap'],
+    ['> # Raise the cap', 'Raise the cap'],
+    ['<h1>Raise the cap</h1><p>Why</p>', 'Raise the cap'],
+    ['<h1 align="center">Raise <b>the</b> cap</h1>\nWhy', 'Raise the cap'],
+    ['<p></p>\n<p>Raise the cap &amp; more<br/>Why', 'Raise the cap & more'],
+    ['Raise the cap of <AAVE> if a < b', 'Raise the cap of <AAVE> if a < b'],
+    ['"# Raise the cap\\n\\nWhy \\"now\\""', 'Raise the cap'],
+    ['"# Raise the cap\n\nWhy"', 'Raise the cap'],
+    ['""', ''],
+    ['"Cap" and "floor"', '"Cap" and "floor"'],
+    ['{"title":"# Raise\\nthe cap","description":"Why"}', 'Raise the cap'],
+    ['{"description":"Why"}', '{"description":"Why"}'],
+    ['{cap} is raised', '{cap} is raised'],
+    ['---\ntitle: Raise the cap\nauthor: me\n---\n# Other', 'Raise the cap'],
+    ['---\n\nRaise the cap\n---', 'Raise the cap'],
+    ['![](https://one.example/a.png)\n# Raise the cap', 'Raise the cap'],
+    ['# **Raise the cap**', 'Raise the cap'],
+    ['**Cap** and **floor**', '**Cap** and **floor**'],
+    ['Raise the cap\n=====\nWhy', 'Raise the cap'],
   ])('is extracted from %j as %j', (description, title) => {
     expect(titleOf(description)).toBe(title)
   })
@@ -48,5 +75,27 @@ describe('title of a proposal', () => {
     const middle = filler.repeat(LONG)
     expect(titleOf(`a${middle}b`)).toBe(`${`a${middle}`.slice(0, 255).trimEnd()}…`)
     expect(titleOf(`${middle}\n${'\n'.repeat(LONG)}a`)).toBe('a')
+  })
+
+  it.each([
+    ...[
+      ...'" "< <a &'.split(' '),
+      '<br',
+      '<br ',
+      '</p ',
+      '\\n',
+      '\\r',
+      '\\n\\r',
+      '{"title":',
+      '---\n',
+      '![](',
+      '![]',
+      '**',
+      '~',
+    ],
+    ...['\u200b', '\ufeff\n', '<a ', '> ', '"\n', '&#', '\v'],
+  ])('is extracted in linear time from a text of %j', (filler) => {
+    for (const text of [filler.repeat(4 * LONG), `# ${filler.repeat(4 * LONG)}`, `"${filler.repeat(4 * LONG)}"`])
+      expect([...String(titleOf(text))].length).toBeLessThanOrEqual(256)
   })
 })

@@ -244,6 +244,16 @@ describe('loadRegistry errors', () => {
       `daos.json[0] (uniswap): governors[0].votesOn: ethereum/${GOVERNOR} is no governor of the DAO with proposals of its own`,
     ],
     [
+      'fractional counting of a family without parameters',
+      { daos: [{ ...dao, governors: [{ ...governor, counting: 'fractional' }] }] },
+      'daos.json[0] (uniswap): governors[0].counting: aave-v3 has no fractional votes, remove it or set it to plain',
+    ],
+    [
+      'an unknown counting mode',
+      { daos: [{ ...dao, governors: [{ ...governor, counting: 'parts' }] }] },
+      'daos.json[0] (uniswap): governors[0].counting: Invalid option',
+    ],
+    [
       'fractional decimals',
       { tokens: [{ ...token, decimals: 1.5 }] },
       'tokens.json[0] (UNI): decimals: must be a whole number',

@@ -69,7 +69,7 @@ function mergeReadings(
  * Version of the stored members of an event. Cursors of an earlier version are ignored, so every governor is read again
  * from its first block. Until then, the API serves the stored votes.
  */
-const CONTENT = 'exact'
+const CONTENT = 'counted'
 
 /** Reads events from each governor's cursor to the newest final block. */
 async function readGovernors(

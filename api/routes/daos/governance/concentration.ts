@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { delegations } from '../../../../shared/datasets/delegations.ts'
 import { DAY_MS } from '../../../../shared/intervals.ts'
-import { requireDelegations, toWholeTokens } from '../../../governance/delegates.ts'
+import { toWholeTokens } from '../../../../shared/whole-tokens.ts'
+import { requireDelegations } from '../../../governance/delegates.ts'
 import { limit } from '../../../parameters/kinds.ts'
 import { answerRecords } from '../../../records/answer.ts'
 import { toObject } from '../../../records/columns.ts'
@@ -49,15 +50,16 @@ const QUORUM = `nullIf(arrayElement({quorum_powers: Array(Float64)}, arrayLastIn
 const SQL = `
 SELECT toDateTime64(fromUnixTimestamp64Milli({read_at: Int64}, 'UTC'), 3, 'UTC') AS as_of, ${RECORD} AS record FROM
 (
-  SELECT day, arrayReverseSort(groupArray(power)) AS powers, arraySum(powers) AS total, ${QUORUM} AS quorum FROM
+  SELECT day, arrayReverseSort(groupArray(power)) AS powers, ${toWholeTokens('sum(units)', 'any(decimals)')} AS total, ${QUORUM} AS quorum FROM
   (
-    SELECT arrayJoin(arrayMap(day -> (day, arrayLast(one -> one.1 <= day, changes).2), range(toUInt32({first_day: UInt32}), toUInt32({last_day: UInt32}) + 1))) AS pair,
-      pair.1 AS day, pair.2 AS power
+    SELECT arrayJoin(arrayMap(day -> (day, arrayLast(one -> one.1 <= day, changes)), range(toUInt32({first_day: UInt32}), toUInt32({last_day: UInt32}) + 1))) AS pair,
+      pair.1 AS day, pair.2.2 AS power, pair.2.3 AS units, decimals
     FROM
     (
-      SELECT delegate, arraySort(groupArray((day, power))) AS changes FROM
+      SELECT delegate, any(decimals) AS decimals, arraySort(one -> one.1, groupArray((day, whole, units))) AS changes FROM
       (
-        SELECT delegate, toUInt32(toDate(at)) AS day, ${toWholeTokens('argMax(power, (block_number, log_index))', 'any(decimals)')} AS power
+        SELECT delegate, toUInt32(toDate(at)) AS day, argMax(power, (block_number, log_index)) AS units, any(decimals) AS decimals,
+          ${toWholeTokens('units', 'decimals')} AS whole
         FROM delegate_powers WHERE dao = {dao: UInt64} AND space = {space: String}
         GROUP BY delegate, day
       )

@@ -2,9 +2,10 @@ import { z } from 'zod'
 import { delegations } from '../../../../shared/datasets/delegations.ts'
 import { governors } from '../../../../shared/datasets/governors.ts'
 import type { Dao } from '../../../../shared/registry/entities.ts'
+import { toWholeTokens } from '../../../../shared/whole-tokens.ts'
 import { toIdSql } from '../../../answers/keyset.ts'
 import { COUNTED, IS_COUNTED, toScope } from '../../../governance/counted.ts'
-import { DELEGATORS, findReading, requireDelegations, toPowers, toWholeTokens } from '../../../governance/delegates.ts'
+import { DELEGATORS, findReading, requireDelegations, toPowers } from '../../../governance/delegates.ts'
 import { exactParameter, exactPower, toDecimalText } from '../../../governance/exact.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
 import {
@@ -67,7 +68,7 @@ WITH
     WHERE dao = {dao: UInt64} AND has({own_spaces: Array(String)}, space) AND ends_at <= ${AT} AND outcome != 'canceled' AND starts_at IS NOT NULL
   ) AS closed
 SELECT bitShiftRight(sipHash64(p.delegate), 11) AS key, '' AS name, power AS market_cap, fromUnixTimestamp64Milli({read_at: Int64}, 'UTC') AS as_of,
-  ${toWholeTokens('p.units', 'p.decimals')} AS power, sum(power) OVER () AS total, v.votes AS cast_count, ${RECORD} AS record
+  ${toWholeTokens('p.units', 'p.decimals')} AS power, ${toWholeTokens('sum(p.units) OVER ()', 'p.decimals')} AS total, v.votes AS cast_count, ${RECORD} AS record
 FROM (${toPowers(isPast)}) AS p
 LEFT JOIN (${DELEGATORS}) AS d ON d.delegate = p.delegate
 LEFT JOIN

@@ -1,5 +1,7 @@
 import type { AbiFunction, AbiParameter } from 'viem'
-import { decodeAbiParameters, parseAbi, parseAbiItem, toFunctionSelector } from 'viem/utils'
+import { keccak256, parseAbi, toBytes, toFunctionSelector } from 'viem/utils'
+import { toArgumentTexts } from './argument-text.ts'
+import { type NamedFunction, parseCanonical } from './canonical-signature.ts'
 import type { GovernorAction } from './family.ts'
 
 /** Functions that proposals call: tokens, proxies, roles, timelocks, bridges, treasuries and the largest protocols. */
@@ -109,7 +111,10 @@ interface DecodedArgument {
   readonly value: string
 }
 
-/** An action as it is stored. A call of no known function has neither function nor arguments. */
+/**
+ * An action as it is stored. A call of no known function has neither function nor arguments; its signature is then the
+ * text of the proposal as written, null if it has none.
+ */
 export interface DecodedAction {
   readonly target: string
   readonly value_wei: string
@@ -122,56 +127,39 @@ export interface DecodedAction {
 
 type Hex = `0x${string}`
 
-/** Authors write signatures as they like, so a text may be no signature. */
-function parseSignature(signature: string): AbiFunction | undefined {
-  if (!/^[A-Za-z_$][\w$]*\([\w$,()[\] ]*\)$/.test(signature)) return undefined
-  try {
-    const item = parseAbiItem(`function ${signature}` as 'function a()')
-    return item.type === 'function' ? item : undefined
-  } catch {
-    return undefined
-  }
+/** Returns the function of a call, if the text of the proposal or a well-known selector names it without doubt. */
+function findFunction(signature: string, selector: string): NamedFunction | undefined {
+  const known = knownBySelector.get(selector)
+  if (signature === '') return known
+  const own = parseCanonical(signature)
+  if (own === undefined || known === undefined) return own
+  // Another text can have the selector of a known function, whose names of parameters then mislead.
+  return toSignature(known) === signature ? known : undefined
 }
 
-/** Numbers keep all digits, addresses are in lower case, and lists are JSON. */
-function toText(value: unknown, isNested = false): string {
-  if (typeof value === 'bigint' || typeof value === 'number') return isNested ? `"${value}"` : String(value)
-  if (Array.isArray(value)) return `[${value.map((one) => toText(one, true)).join(',')}]`
-  if (typeof value === 'object' && value !== null) {
-    const members = Object.entries(value).map(([name, one]) => `${JSON.stringify(name)}:${toText(one, true)}`)
-    return `{${members.join(',')}}`
-  }
-  const text = typeof value === 'string' && ADDRESS.test(value) ? value.toLowerCase() : value
-  return isNested ? JSON.stringify(text) : String(text)
-}
-
-const ADDRESS = /^0x[0-9a-fA-F]{40}$/
-
-function toArguments(inputs: readonly AbiParameter[], data: Hex): DecodedArgument[] | undefined {
-  if (inputs.length === 0) return []
-  try {
-    const values = decodeAbiParameters(inputs, data)
-    return inputs.map(({ name, type }, at) => ({ name: name || null, type, value: toText(values[at]) }))
-  } catch {
-    // Another function may have the same selector.
-    return undefined
-  }
-}
-
-const toSignature = ({ name, inputs }: AbiFunction) => `${name}(${inputs.map(toTypeName).join(',')})`
+const toSignature = ({ name, inputs }: NamedFunction) => `${name}(${inputs.map(toTypeName).join(',')})`
 const toTypeName = (input: AbiParameter): string =>
-  'components' in input && input.components !== undefined
+  'components' in input
     ? `(${input.components.map(toTypeName).join(',')})${input.type.slice('tuple'.length)}`
     : input.type
 
-/** Decodes a call by its signature, or by its selector if the function is well known. */
-export function decodeAction({ target, value, signature, calldata }: GovernorAction): DecodedAction {
-  const own = signature === '' ? undefined : parseSignature(signature)
-  const whole = own === undefined ? calldata : `${toFunctionSelector(own)}${calldata.slice(2)}`
-  const selector = whole.slice(0, 10)
-  const known = knownBySelector.get(selector) ?? own
-  const decoded = known && toArguments(known.inputs, `0x${whole.slice(10)}`)
+/**
+ * Decodes a call. With a signature, contracts hash its text as written and execute the function with that selector; the
+ * calldata then has no selector of its own. So a text counts only in its canonical form. Without one, the calldata begins
+ * with the selector, which is decoded if the function is well known.
+ */
+export function decodeAction({ target, value, signature, selector, calldata }: GovernorAction): DecodedAction {
+  const own = selector ?? (signature === '' ? '' : toSelector(signature))
+  const whole = own === '' ? calldata : `${own}${calldata.slice(2)}`
+  const found = findFunction(signature, whole.slice(0, 10))
+  const texts = found && toArgumentTexts(found.inputs, Buffer.from(whole.slice(2), 'hex'))
   const about = { target, value_wei: String(value), calldata: whole }
-  if (known === undefined || decoded === undefined) return { ...about, function: null, signature: null, arguments: [] }
-  return { ...about, function: known.name, signature: toSignature(known), arguments: decoded }
+  if (found === undefined || texts === undefined)
+    return { ...about, function: null, signature: signature === '' ? null : signature, arguments: [] }
+  const decoded = found.inputs.map((input, at) => ({
+    ...{ name: input.name || null, type: input.type, value: texts[at] ?? '' },
+  }))
+  return { ...about, function: found.name, signature: toSignature(found), arguments: decoded }
 }
+
+const toSelector = (signature: string): Hex => keccak256(toBytes(signature)).slice(0, 10) as Hex

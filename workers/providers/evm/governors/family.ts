@@ -2,6 +2,7 @@ import type { AbiEvent } from 'viem'
 import { type DecodeEventLogReturnType, parseAbi } from 'viem/utils'
 import { createEventDecoder } from '../logs/events.ts'
 import type { RpcLog } from '../logs/node.ts'
+import { createSignatureReader, withSignature } from './signature-bytes.ts'
 
 /** A call that a proposal makes when it is executed. */
 export interface GovernorAction {
@@ -10,6 +11,8 @@ export interface GovernorAction {
   readonly value: bigint
   /** The function, such as `transfer(address,uint256)`; empty if the calldata begins with its selector. */
   readonly signature: string
+  /** The selector of a signature whose bytes are no UTF-8, so that its text has another hash. */
+  readonly selector?: string
   readonly calldata: string
 }
 
@@ -83,13 +86,17 @@ export function defineFamily<const Events extends readonly AbiEvent[]>({
   toEvent,
 }: FamilyDefinition<Events>): GovernorFamily {
   const decoder = createEventDecoder(events)
+  const readSignatures = createSignatureReader(events)
   return {
     topics: decoder.topics,
     isCut: decoder.isCut,
     ...{ choices, isReplaced },
     decode: (log) => {
-      const event = decoder.decode(log)
-      return event === undefined ? undefined : toEvent(event)
+      const decoded = decoder.decode(log)
+      const event = decoded && toEvent(decoded)
+      if (event === undefined || !('actions' in event) || event.actions === undefined) return event
+      const signatures = readSignatures(log)
+      return { ...event, actions: event.actions.map((action, at) => withSignature(action, signatures[at])) }
     },
   }
 }

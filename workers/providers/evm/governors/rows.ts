@@ -1,13 +1,15 @@
 import type { GovernorsRow } from '../../../../shared/datasets/governors.ts'
 import { groupBy } from '../../../../shared/group-by.ts'
 import type { Governor } from '../../../../shared/registry/entities.ts'
-import type { Candidate } from '../../../job/define-job.ts'
+import { type Candidate, OMITTED } from '../../../job/define-job.ts'
 import { toIso } from '../../answer.ts'
 import { toTokenUnits } from '../../token-units.ts'
 import type { RpcLog } from '../logs/node.ts'
 import { decodeAction } from './calldata.ts'
+import { countVote } from './counting.ts'
 import { familyOf } from './families.ts'
 import type { GovernorEvent } from './family.ts'
+import { toTitle } from './title.ts'
 
 /** A governor and the key of its DAO. */
 export interface OwnedGovernor extends Governor {
@@ -22,12 +24,6 @@ export interface Happened {
   readonly time: number
 }
 
-const FOR = 1
-const AGAINST = 2
-const ABSTAIN = 3
-/** Choice numbers by the contracts' support value. */
-const NUMBERS: readonly number[] = [AGAINST, FOR, ABSTAIN]
-
 /** Block explorer URLs of transactions. */
 const EXPLORERS: Readonly<Record<string, string>> = {
   ethereum: 'https://etherscan.io',
@@ -40,31 +36,6 @@ const EXPLORERS: Readonly<Record<string, string>> = {
 
 /** Returns a proposal id that is unique across governors, because each governor numbers its own proposals. */
 export const toProposalId = ({ proposalSpace }: Governor, id: bigint): string => `${proposalSpace}/${id}`
-
-/** Maximum title length in characters, the same as the Snapshot hub's limit. */
-const MOST_CHARACTERS = 256
-
-/** Truncates a title. A character has one or two UTF-16 units, so a slice of twice the limit suffices. */
-function toCapped(title: string): string {
-  const characters = [...title.slice(0, 2 * MOST_CHARACTERS + 1)]
-  if (characters.length <= MOST_CHARACTERS) return title
-  return `${characters
-    .slice(0, MOST_CHARACTERS - 1)
-    .join('')
-    .trimEnd()}…`
-}
-
-/**
- * Returns the first non-empty line without heading marks. Anyone may write a description of any length, so no pattern
- * here scans a text more than once. Otherwise a single line of blanks could block the reading of its chain.
- */
-function toTitle(description: string): string {
-  const lines = description.split(/[\n\r\u2028\u2029]/).map((line) => line.replace(/^[\s#]+/, '').trimEnd())
-  const line = lines.find((text) => text !== '') ?? ''
-  let end = line.length
-  while (line[end - 1] === '#') end -= 1
-  return toCapped(line.slice(0, end).trimEnd())
-}
 
 type Created = Extract<GovernorEvent, { kind: 'created' }>
 type Updated = Extract<GovernorEvent, { kind: 'updated' }>
@@ -167,33 +138,34 @@ function findLength({ governor: { votingSeconds }, log }: Happened): number | un
 function toVoteRows(parts: readonly Vote[]): Candidate<GovernorsRow>[] {
   const [first] = parts
   if (first === undefined) return []
-  const { decimals } = first.governor
-  const counted = familyOf(first.governor).isReplaced ? parts.slice(-1) : parts
-  const powers = new Map<number | null, bigint>()
-  for (const [choice, power] of counted.flatMap(({ event }) => toPowers(event)))
+  const { governor, event } = first
+  const { decimals } = governor
+  const { isReplaced, choices } = familyOf(governor)
+  const counted = (isReplaced ? parts.slice(-1) : parts).map((part) => countVote(part.event, governor, choices.length))
+  const powers = new Map<number, bigint>()
+  for (const [choice, power] of counted.flatMap((one) => one.powers))
     powers.set(choice, (powers.get(choice) ?? 0n) + power)
-  const sum = [...powers.values()].reduce((all, power) => all + power, 0n)
+  const isSplit = powers.size > 1 || counted.some((one) => one.isSplit)
+  const split = [...powers].map(([choice, power]) => [choice, toPower(power, decimals)])
   const [only = null] = powers.keys()
-  const isSplit = powers.size > 1 || parts.some(({ event }) => SPLIT.test(event.params))
-  const split = [...powers].flatMap(([choice, power]) => (choice === null ? [] : [[choice, toPower(power, decimals)]]))
   const choice = JSON.stringify(isSplit ? Object.fromEntries(split) : only)
-  const known = [...powers.keys()].filter((number) => number !== null)
-  const choices = Array.from({ length: Math.max(0, ...known) }, (_, at) => String(powers.get(at + 1) ?? 0n))
-  const isWhole = familyOf(first.governor).isReplaced
-  const exact = { power_exact: String(sum), choice_powers: choices, decimals, is_whole: isWhole }
-  const about = { address: first.event.voter, choice, voting_power: toPower(sum, decimals), ...exact }
-  return [{ ...toPlace(first), kind: 'vote', ...about }]
-}
-
-/** Three 128-bit numbers: the parts of a split vote for against, for and abstain. */
-const SPLIT = /^0x([0-9a-f]{32})([0-9a-f]{32})([0-9a-f]{32})$/i
-
-/** Returns the power per choice of a vote; null is a choice that the contract does not have. */
-function toPowers({ support, weight, params }: CastVote): (readonly [choice: number | null, power: bigint])[] {
-  const [, ...parts] = SPLIT.exec(params) ?? []
-  if (parts.length === 0) return [[NUMBERS[support] ?? null, weight]]
-  const powers = parts.map((part, at) => [NUMBERS[at] ?? null, BigInt(`0x${part}`)] as const)
-  return powers.filter(([, power]) => power > 0n)
+  // A vote without a choice counts for nothing, so its power is unknown.
+  const sum = choice === 'null' ? null : [...powers.values()].reduce((all, power) => all + power, 0n)
+  const byChoice = Array.from({ length: Math.max(0, ...powers.keys()) }, (_, at) => String(powers.get(at + 1) ?? 0n))
+  const exact = {
+    power_exact: sum === null ? null : String(sum),
+    choice_powers: byChoice,
+    decimals,
+    is_whole: isReplaced,
+  }
+  const power = sum === null ? null : toPower(sum, decimals)
+  const faults = counted.flatMap(({ fault }) => fault ?? [])
+  return [
+    {
+      ...{ ...toPlace(first), kind: 'vote', address: event.voter, choice, voting_power: power, ...exact },
+      ...(faults.length === 0 ? {} : { [OMITTED]: faults }),
+    },
+  ]
 }
 
 const toPower = (weight: bigint, decimals: number) => toTokenUnits(String(weight), decimals)

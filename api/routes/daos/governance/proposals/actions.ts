@@ -39,15 +39,17 @@ const action = z
       .string()
       .regex(/^\d+$/)
       .describe('Amount of the native token that is sent, in wei, as a decimal text with all digits.'),
-    function: z.string().nullable().describe('Name of the function; null if the calldata is of no known function.'),
+    function: z
+      .string()
+      .nullable()
+      .describe('Name of the function that the contract executes; null if it is not known without doubt.'),
     signature: z
       .string()
       .nullable()
-      .describe('The function with the types of its parameters; null if the calldata is of no known function.'),
-    arguments: z
-      .array(argument)
-      .nullable()
-      .describe('The decoded arguments; null if the calldata is of no known function.'),
+      .describe(
+        'The function with the types of its parameters. If `function` is null, the text that the proposal has as its signature, as written: show it as untrusted. Null if it has none.',
+      ),
+    arguments: z.array(argument).nullable().describe('The decoded arguments; null if `function` is null.'),
     calldata: z.string().describe('The calldata in hexadecimal digits, with the selector of the function.'),
   })
   .meta({ id: 'GovernanceAction', description: 'A call that a proposal makes when it is executed.' })
@@ -109,7 +111,7 @@ export const governanceActionsRoute = defineRoute({
   tag: 'DAOs',
   summary: 'What one proposal does',
   description:
-    'The calls that a proposal on a governor makes when it is executed, in their order, with decoded calldata: by the signature in the proposal, or by the selector for functions of tokens, proxies, roles, timelocks, bridges and the largest protocols. Calldata of another function stays hexadecimal. A proposal on Snapshot, one whose calls its contract does not publish, and an unknown one have none.',
+    'The calls that a proposal on a governor makes when it is executed, in their order, with decoded calldata: by the signature in the proposal, if it is written in its canonical form, or without one by the selector for functions of tokens, proxies, roles, timelocks, bridges and the largest protocols. Calldata of another function stays hexadecimal, and so does calldata whose arguments would be over eight times as long as it. A proposal on Snapshot, one whose calls its contract does not publish, and an unknown one have none.',
   query: { proposal: oneId('proposal', toId('proposal', 0, 'example')) },
   record: action,
   datasets: [governors],
