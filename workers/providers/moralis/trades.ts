@@ -46,21 +46,27 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
           if (apiKey === undefined) throw missingKey(token)
           // Taken before the first await, so that the first tokens in order get the first calls.
           const isAllowed = allowance.take()
-          const last = await recall(state, toStateName(token), readUntil)
+          const [last, began] = await Promise.all([
+            recall(state, toStateName(token), readUntil),
+            recall(state, toSinceName(token), readUntil),
+          ])
           // The last hour is read again, because the newest blocks of the last run may not have been final.
           const from = last === undefined ? slot - firstRunMs : last - HOUR_MS
+          const since = last === undefined ? from : (began ?? from)
+          const final = slot - HOUR_MS
           const { swaps, unread, next, failure } = isAllowed
             ? await fetchSwaps(client, token, { from, to: undefined }, signal, allowance)
             : { swaps: [], unread: 0, next: from, failure: undefined }
           const trades = [...toMoralisTrades(swaps, token), ...toUnreadTrades(unread, token)]
           state.set(toStateName(token), String(next === undefined ? slot : next + HOUR_MS))
+          state.set(toSinceName(token), String(next === undefined ? Math.max(since, final) : since))
           if (failure !== undefined) {
             cutOff.push(...trades)
             throw failure
           }
           // The next slot continues here if this slot's calls do not suffice.
           if (next !== undefined) refuse(token, toOverBudget(context.config))
-          else noteRead([token])
+          else noteRead([token], { from: since, to: final })
           return trades
         }
         try {
@@ -115,6 +121,8 @@ function toCalls(
 }
 
 const toStateName = ({ id }: Token) => `moralis.${id}`
+/** State name of the time from which a token has been read without a gap, in Unix milliseconds. */
+const toSinceName = (token: Token) => `${toStateName(token)}.since`
 
 /** State name of the position of an unfinished range. */
 const toRangeName = (token: Token, { from, to }: Range) => `${toStateName(token)}.${from}.${to}`
