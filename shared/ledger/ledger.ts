@@ -120,7 +120,10 @@ export interface Ledger {
    * rows prove only a part of their coverage. Returns the number of added buckets.
    */
   addFromRows(now: number, onBatch?: OnPart): Promise<number>
-  /** Returns the buckets that are recorded as stored but have no row. */
+  /**
+   * Returns the buckets that are recorded as stored but have no row. Of a dataset that resumes from cursors: the buckets
+   * that an earlier version may have recorded without reading them, until they are removed.
+   */
   findUnfounded(onBatch?: OnPart): Promise<Report[]>
   /** Removes buckets from the coverage, so that they are collected again. */
   removeUnfounded(unfounded: readonly Report[]): Promise<void>

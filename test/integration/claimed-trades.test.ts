@@ -1,8 +1,10 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { toTimes, union } from '../../shared/buckets.ts'
+import { type Buckets, toTimes, union } from '../../shared/buckets.ts'
 import { END_OF_TIME } from '../../shared/intervals.ts'
 import { openLedger } from '../../shared/ledger/ledger.ts'
-import { readCoverage } from '../../shared/ledger/tables.ts'
+import { addCoverage, readCoverage } from '../../shared/ledger/tables.ts'
 import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import { findLedgerGaps } from '../../workers/backfill/ledger-gaps.ts'
 import dexTrades from '../../workers/jobs/dex-trades.ts'
@@ -10,6 +12,7 @@ import { createDexPipeline, readTrades } from '../support/dex-pipeline.ts'
 import { nowAt, START, swapAt, toChain } from '../upstream/small-chain.ts'
 
 const HOUR = 3_600_000
+const MIGRATIONS = join(import.meta.dirname, '../../clickhouse/migrations')
 const BLOCKS_PER_HOUR = 300
 const DAY = 24
 const FIRST = START * 1000
@@ -71,6 +74,35 @@ async function start(hour: number) {
 }
 
 const hoursOf = (from: number, to: number) => [FIRST + from * HOUR, FIRST + to * HOUR] as const
+
+describe('recount of trades', () => {
+  it('finds hours that an earlier version did not read, once, and collects them again', async () => {
+    const run = await start(2 * DAY + 10)
+    const { db } = run.database
+    const reports = (buckets: Buckets) => [
+      { entity: run.uni.key, state: 'stored' as const, provider: 'ethereum', seconds: 3600, ...buckets },
+    ]
+    await run.runRange(...hoursOf(0, DAY), ['UNI'])
+    await run.runSlot()
+    const first = FIRST / HOUR
+    await addCoverage(db, dexTrades.dataset, reports({ first: first + DAY, last: first + 2 * DAY + 10 }))
+    expect(await run.ledger.findUnfounded()).toEqual([])
+    const sql = readFileSync(join(MIGRATIONS, '050_unproven_trades.sql'), 'utf8').replaceAll(/--.*$/gm, '')
+    await db.command({ name: 'mark', sql: sql.replace(';', '') })
+
+    const unfounded = await run.ledger.findUnfounded()
+    expect(unfounded.filter(({ entity }) => entity === run.uni.key)).toEqual(
+      reports({ first: first + DAY - 1, last: first + 2 * DAY + 11 }),
+    )
+    await run.ledger.removeUnfounded(unfounded)
+    expect(await run.ledger.findUnfounded()).toEqual([])
+    expect(await run.covered()).toEqual([[0, DAY - 1]])
+    expect(await run.gaps()).toEqual([[DAY - 1, 2 * DAY + 8]])
+    await run.runRange(...hoursOf(DAY - 1, 2 * DAY + 8), ['UNI'])
+    expect(await run.gaps()).toEqual([])
+    expect(await run.traded()).toEqual([[0, 2 * DAY + 10]])
+  })
+})
 
 describe('coverage of trades', () => {
   it('begins where the cursor of the slot began, not at the newest hour of a back-fill', async () => {

@@ -32,6 +32,7 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
   covers: ({ chain }, config) => chain in MORALIS_CHAINS && !isReadFromNode(chain, config.providers.rpc.urls),
   connect(context) {
     const { apiKey } = context.config.providers.moralis
+    const now = context.now ?? Date.now
     const firstRunMs = context.config.dex.firstRunHours * HOUR_MS
     const client = openMoralis(context)
     return {
@@ -79,7 +80,8 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
           await allowance.save()
         }
       },
-      fetchHistory: async ({ entities, range, state, refuse, log, signal }) => {
+      fetchHistory: async ({ entities, range, state, refuse, noteRead, log, signal }) => {
+        const final = now() - HOUR_MS
         const cutOff: Candidate<DexTradeRow>[] = []
         const fetchIn = async (token: Token) => {
           if (apiKey === undefined) throw missingKey(token)
@@ -95,6 +97,7 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
             throw failure
           }
           if (startedAt !== undefined) state.set(name, DONE)
+          noteRead([token], { from: range.from, to: Math.min(range.to, final) })
           return trades
         }
         const complete = await requestEach(entities, fetchIn, {
