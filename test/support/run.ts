@@ -9,7 +9,8 @@ type TestRun<E extends Entity> = Omit<Run<unknown, E>, 'provider'>
 /** A run for tests that call a provider directly; records the provider's reports. */
 export function toRun<E extends Entity = Entity>(input: Partial<TestRun<E>> = {}) {
   const refused = new Map<number, DataError>()
-  const [read, putOff]: [Reading[], number[]] = [[], []]
+  const [read, putOff]: [number[], number[]] = [[], []]
+  const readings: Reading[] = []
   const steps: Step[] = []
   const { entities = [] } = input
   const omitted = new Map<number, Omitted>()
@@ -21,7 +22,10 @@ export function toRun<E extends Entity = Entity>(input: Partial<TestRun<E>> = {}
     slot: 0,
     range: undefined,
     state: { get: async () => undefined, set: () => {}, save: async () => {} },
-    noteRead: (entities, time) => void read.push(...entities.map(({ key: entity }) => ({ entity, ...time }))),
+    noteRead: (entities, time) => {
+      read.push(...entities.map(({ key }) => key))
+      readings.push(...entities.map(({ key: entity }) => ({ entity, ...time })))
+    },
     refuse: ({ key }, reason) => void refused.set(key, reason),
     omit: ({ key }, elements) => void omitted.set(key, elements),
     putOff: (entities) => void putOff.push(...entities.map(({ key }) => key)),
@@ -31,7 +35,7 @@ export function toRun<E extends Entity = Entity>(input: Partial<TestRun<E>> = {}
     signal: new AbortController().signal,
     ...input,
   }
-  return { run, refused, read, omitted, putOff, steps }
+  return { run, refused, read, readings, omitted, putOff, steps }
 }
 
 /** A state that survives a run. */
