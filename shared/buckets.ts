@@ -102,13 +102,28 @@ export const RUNS = (numbers: string) =>
   `arrayMap(run -> (run[1], run[-1]), arraySplit((number, step) -> step > 1, ${numbers}, arrayDifference(${numbers})))`
 
 /** The members of a dataset that decide when a bucket is due. */
-type Due = Pick<Dataset, 'cadence' | 'hasOwnTimes' | 'computedFrom'>
+type Due = Pick<Dataset, 'cadence' | 'hasOwnTimes' | 'computedFrom' | 'resumes' | 'hasHistory'>
+
+/** Slots of jobs that resume are hourly, and a source's newest final data is up to an hour old. */
+const READ_DELAY_MS = 2 * HOUR_MS
+
+/**
+ * The time before which a slot (Unix milliseconds) has read everything: the slot itself, or for jobs that resume and
+ * have history, two hours before it. Their coverage has only buckets that were read to their end.
+ */
+export const toReadEnd = ({ resumes, hasHistory }: Pick<Due, 'resumes' | 'hasHistory'>, slot: number): number =>
+  resumes && hasHistory ? slot - READ_DELAY_MS : slot
 
 /**
  * The end of a dataset's due buckets, in Unix milliseconds. A slot is collected until the next slot begins. The
  * slot fills its own bucket; with `hasOwnTimes` it fills the previous bucket. A computed bucket is due once its inputs are.
  */
-export function toDueEnd({ cadence, hasOwnTimes, computedFrom = [] }: Due, now: number): number {
+export function toDueEnd(dataset: Due, now: number): number {
+  return toSlotDueEnd(dataset, toReadEnd(dataset, now))
+}
+
+/** The end of the buckets whose slots are over. */
+function toSlotDueEnd({ cadence, hasOwnTimes, computedFrom = [] }: Due, now: number): number {
   const current = toBucketStart(now, cadence)
   const own = hasOwnTimes ? current - INTERVAL_SECONDS[cadence] * 1000 : current
   return toBucketStart(Math.min(own, ...computedFrom.map((input) => toDueEnd(input, now))), cadence)
@@ -119,9 +134,9 @@ export function toDueEnd({ cadence, hasOwnTimes, computedFrom = [] }: Due, now: 
  * observation. A job that resumes reads the events of a slot when the next slot begins, so its buckets are due a slot
  * later.
  */
-export function toSeriesDueEnd(dataset: Due & Pick<Dataset, 'resumes'>, interval: Interval, now: number): number {
+export function toSeriesDueEnd(dataset: Due, interval: Interval, now: number): number {
   const readUpTo = dataset.resumes ? now - INTERVAL_SECONDS[dataset.cadence] * 1000 : now
-  return toBucketStart(toDueEnd(dataset, readUpTo), interval)
+  return toBucketStart(toSlotDueEnd(dataset, readUpTo), interval)
 }
 
 /** Length of the units in which a computed dataset is recomputed, in milliseconds: an hour, or a longer cadence. */

@@ -43,7 +43,7 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
   readonly lagsBehindSlot?: true
   /**
    * Set if each run continues from a stored cursor and has rows only for new events. The read itself then proves that
-   * an entity was collected, for all the time since the read before.
+   * an entity was collected, for the time since its cursor began.
    */
   readonly resumes?: true
   /** The input datasets. When their rows are stored, the days of these rows are recomputed. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toBucketTime, totalBuckets } from '../buckets.ts'
+import { toBucketTime, toReadEnd, totalBuckets } from '../buckets.ts'
 import type { DatasetFacts } from '../datasets/define-dataset.ts'
 import { groupBy } from '../group-by.ts'
 import { END_OF_TIME, INTERVAL_SECONDS } from '../intervals.ts'
@@ -134,7 +134,7 @@ function isOverdue(
     hasOwnTimes || computedFrom.some((input) => input.hasOwnTimes && input.cadence === dataset.cadence)
   const slot = toBucketTime(newest, dataset.cadence) + (isOfNextSlot ? cadence : 0)
   const since = newest === 0 ? Math.max(collected.requestedAt, collected.from) : slot
-  return now - since > LATE_AFTER_CADENCES * cadence
+  return toReadEnd(dataset, now) - since > LATE_AFTER_CADENCES * cadence
 }
 
 const toReasonOf = ({ key }: Entity, { notesOf }: CoverageAccess): string | null => notesOf(key)[0]?.reason ?? null

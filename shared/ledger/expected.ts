@@ -95,7 +95,7 @@ export function toExpectedRuns(
 
 /** Groups entities with the same expected and due buckets, optionally within a part of the time. */
 export function groupByExpectedRuns(
-  dataset: Pick<LedgerDataset, 'cadence' | 'hasOwnTimes' | 'computedFrom'>,
+  dataset: Pick<LedgerDataset, 'cadence' | 'hasOwnTimes' | 'computedFrom' | 'resumes' | 'hasHistory'>,
   entities: readonly Entity[],
   ranges: readonly ExpectedRange[],
   { within: { from, to } = { from: 0, to: END_OF_TIME }, now }: Pick<ExpectedQuery, 'within' | 'now'>,

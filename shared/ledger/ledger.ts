@@ -39,6 +39,7 @@ import { recountUpgraded } from './upgrade.ts'
  * Invariants:
  *   - Rows are stored before their coverage is recorded, so a covered bucket always has its rows.
  *   - Repeating any write changes nothing, so a run may stop and restart at any point.
+ *   - A reading that resumes from a cursor covers only what it has read, from where its own cursor began.
  *   - Coverage only grows, except by `removeUnfounded`.
  *   - Notes explain, coverage decides: a stored bucket is covered whatever its notes are.
  *
@@ -118,7 +119,10 @@ export interface Ledger {
    * rows prove only a part of their coverage. Returns the number of added buckets.
    */
   addFromRows(now: number, onBatch?: OnPart): Promise<number>
-  /** Returns the buckets that are recorded as stored but have no row. */
+  /**
+   * Returns the buckets that are recorded as stored but have no row. Of a dataset that resumes from cursors: the buckets
+   * that an earlier version may have recorded without reading them, until they are removed.
+   */
   findUnfounded(onBatch?: OnPart): Promise<Report[]>
   /** Removes buckets from the coverage, so that they are collected again. */
   removeUnfounded(unfounded: readonly Report[]): Promise<void>
@@ -246,9 +250,25 @@ export interface ProviderRows {
   readonly provider: string
   /** Rows that match the dataset's schema. */
   readonly rows: readonly object[]
-  /** Keys of the entities that were read up to the slot, with or without rows. */
-  readonly read: readonly number[]
+  /** What was completely read of entities, with or without rows. */
+  readonly read: readonly Reading[]
   readonly steps: readonly Step[]
+}
+
+/** The time up to which a source was completely read. */
+export interface ReadTime {
+  /**
+   * Unix milliseconds; the reading continues without a gap from here. Undefined if it began at the source's first event
+   * and always begins there again after its cursor is lost.
+   */
+  readonly from?: number | undefined
+  /** Unix milliseconds, exclusive. */
+  readonly to: number
+}
+
+/** What was completely read of an entity. */
+export interface Reading extends ReadTime {
+  readonly entity: number
 }
 
 /** Part of a range for which the provider only has a coarser step. `seconds` is that step. */

@@ -1,4 +1,3 @@
-import { z } from 'zod'
 import {
   type Buckets,
   intersect,
@@ -6,6 +5,7 @@ import {
   toBucket,
   toBuckets,
   toBucketTime,
+  toReadEnd,
   toSettledEnd,
   toStepSeconds,
   toTimes,
@@ -19,6 +19,7 @@ import {
   HOUR_MS,
   INTERVAL_SECONDS,
   type TimeRange,
+  toBucketStart,
   toMs,
   toStepStart,
 } from '../intervals.ts'
@@ -27,14 +28,13 @@ import { untilEnd } from '../registry/ends.ts'
 import { ENTIRE_REGISTRY } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { readExpected } from './expected.ts'
-import type { Answer, CollectedRun, LedgerDataset, Note, ProviderRows, Report, Step } from './ledger.ts'
+import type { Answer, CollectedRun, LedgerDataset, Note, ProviderRows, ReadTime, Report, Step } from './ledger.ts'
 import { addCoverage, readNotes, writeNotes } from './tables.ts'
 
 /** See `Ledger.record`. */
 export async function recordRun(db: Database, dataset: LedgerDataset, collected: CollectedRun): Promise<void> {
   const { payload } = collected
-  const readSince = dataset.resumes && payload.kind === 'slot' ? await findReadSince(db, dataset) : undefined
-  const run = { ...collected, dataset, ...(readSince === undefined ? {} : { readSince }) }
+  const run = { ...collected, dataset, begins: await findBegin(db, dataset) }
   const reports = toReports(run)
   await addCoverage(db, dataset, reports)
   const keys = run.answers.map(({ entity }) => entity.key)
@@ -45,49 +45,18 @@ export async function recordRun(db: Database, dataset: LedgerDataset, collected:
   await writeNotes(db, dataset, toNotes({ ...run, reports, before }))
 }
 
-/**
- * Returns a function that finds the first bucket that a slot of a resuming dataset covers for an entity. Without
- * history, its cursors began at the first expected time, so a finished reading covers everything. With history, its
- * cursors began at some slot. The slot then covers nothing before the last bucket stored by the same provider.
- */
-async function findReadSince(db: Database, dataset: LedgerDataset): Promise<NonNullable<RecordedRun['readSince']>> {
-  if (!dataset.hasHistory) {
-    const expected = await readExpected(db, dataset)
-    const first = expected[0] && toBuckets({ from: expected[0].from, to: END_OF_TIME }, dataset.cadence)?.first
-    return () => first
-  }
-  const newest = await readNewestStored(db, dataset)
-  const toKey = (provider: string, entity: number) => `${entity} ${provider}`
-  const lastOf = new Map(newest.map(({ provider, entity, last }) => [toKey(provider, entity), last]))
-  return (provider, entity) => lastOf.get(toKey(provider, entity))
-}
-
-const newest = z.object({ entity: z.number(), provider: z.string(), last: z.int() })
-
-/** The newest stored bucket of each entity and provider. */
-async function readNewestStored(
-  db: Database,
-  dataset: LedgerDataset,
-): Promise<readonly { entity: number; provider: string; last: number }[]> {
-  return db.rows({
-    name: 'coverage-newest',
-    sql: `SELECT entity, toString(provider) AS provider, bitmapMax(groupBitmapMergeState(buckets)) AS last
-FROM coverage
-WHERE dataset = {dataset: String} AND state = 'stored'
-GROUP BY entity, provider`,
-    params: { dataset: dataset.name },
-    schema: newest,
-  })
+/** Finds the first expected bucket of a dataset whose readings always begin at the source's first event. */
+async function findBegin(db: Database, dataset: LedgerDataset): Promise<number | undefined> {
+  if (!dataset.resumes || dataset.hasHistory) return undefined
+  const [first] = await readExpected(db, dataset)
+  return first && toBuckets({ from: first.from, to: END_OF_TIME }, dataset.cadence)?.first
 }
 
 /** A run and what its coverage depends on. */
 export interface RecordedRun extends CollectedRun {
   readonly dataset: LedgerDataset
-  /**
-   * Returns the first bucket covered by a provider's reading up to the slot; undefined means the slot's own bucket. Set
-   * only for slots of resuming datasets.
-   */
-  readonly readSince?: (provider: string, entity: number) => number | undefined
+  /** The first bucket of readings that begin at the source's first event; undefined means the newest bucket. */
+  readonly begins?: number | undefined
 }
 
 /**
@@ -150,30 +119,34 @@ function toRowReports(
 const toEntityKey = ({ entity }: LedgerDataset, row: object): number =>
   entity === undefined ? ENTIRE_REGISTRY.key : Number(Reflect.get(row, entity))
 
-/** A slot covers everything that its reading goes back to; a range covers exactly itself. */
-function toReadReports(
-  { provider, read }: ProviderRows,
-  { dataset, payload, answers, now, readSince }: RecordedRun,
-): Report[] {
-  const { cadence } = dataset
-  const seconds = INTERVAL_SECONDS[cadence]
-  const report = (entity: number, buckets: Buckets): Report => ({
-    entity,
-    state: 'stored',
-    provider,
-    seconds,
-    ...buckets,
-  })
-  if (payload.kind === 'slot') {
-    const last = toBucket(Math.min(payload.slot, now), cadence)
-    return read.map((entity) => report(entity, { first: Math.min(readSince?.(provider, entity) ?? last, last), last }))
-  }
+/** Returns the coverage of a resuming job: exactly the buckets that were read. */
+function toReadReports({ provider, read }: ProviderRows, run: RecordedRun): Report[] {
+  const { dataset, payload, answers } = run
+  const seconds = INTERVAL_SECONDS[dataset.cadence]
+  const report = (entity: number, buckets: Buckets | undefined): Report[] =>
+    buckets === undefined ? [] : [{ entity, state: 'stored', provider, seconds, ...buckets }]
+  if (payload.kind === 'slot') return read.flatMap((one) => report(one.entity, toReadBuckets(one, run)))
+  const readUpTo = new Map(read.map(({ entity, to }) => [entity, to]))
   return answers
     .filter((answer) => answer.provider === provider && ['rows', 'nothing'].includes(answer.state))
     .flatMap(({ entity }) => {
-      const buckets = toBuckets(untilEnd(payload, entity), cadence)
-      return buckets === undefined ? [] : [report(entity.key, buckets)]
+      const range = untilEnd(payload, entity)
+      const end = Math.min(readUpTo.get(entity.key) ?? payload.to, run.now)
+      const to = end < range.to ? toBucketStart(end, dataset.cadence) : range.to
+      return report(entity.key, toBuckets({ from: payload.from, to }, dataset.cadence))
     })
+}
+
+/**
+ * Returns the buckets that a reading covers. A bucket that was read in part is not covered: if the cursor is lost or
+ * another provider takes over, the next reading need not include the rest. Readings that always begin at the source's
+ * first event include it, so they also cover their newest bucket.
+ */
+function toReadBuckets({ from, to }: ReadTime, { dataset, now, begins }: RecordedRun): Buckets | undefined {
+  const end = Math.min(to, now)
+  if (from !== undefined) return toBuckets({ from, to: toBucketStart(end, dataset.cadence) }, dataset.cadence)
+  const last = toBucket(end, dataset.cadence)
+  return { first: Math.min(begins ?? last, last), last }
 }
 
 /**
@@ -263,15 +236,10 @@ function toPartialRangeNote(answer: Answer, before: readonly Note[], noted: Note
  * rewritten only if its reason changes, so an outage is one row. If the job has no history, failed buckets are
  * permanently missing, unless the job resumes from its cursors.
  */
-function toLiveNote(
-  answer: Answer,
-  before: readonly Note[],
-  slot: number,
-  { dataset, now, readSince }: NotedRun,
-): Note[] {
+function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { dataset, now, begins }: NotedRun): Note[] {
   if (answer.state === 'put-off') return []
   const { cadence, hasOwnTimes, hasHistory, resumes } = dataset
-  const filled = toBucket(hasOwnTimes ? slot - INTERVAL_SECONDS[cadence] * 1000 : slot, cadence)
+  const filled = toBucket(hasOwnTimes ? slot - INTERVAL_SECONDS[cadence] * 1000 : toReadEnd(dataset, slot), cadence)
   const open = before.find(({ lane, to }) => lane === 'live' && to === END_OF_TIME)
   if (answer.state === 'rows' || answer.state === 'nothing') {
     const partial = toPartialNote(answer, before, { first: filled, last: filled }, { dataset, now })
@@ -289,8 +257,7 @@ function toLiveNote(
   const since = open?.state === state ? open.since : now
   const tries = (open?.tries ?? 0) + 1
   const { key } = answer.entity
-  const unread = hasHistory ? undefined : readSince?.(provider, key)
-  const from = toBucketTime(Math.min(unread ?? filled, filled), cadence)
+  const from = toBucketTime(Math.min(begins ?? filled, filled), cadence)
   const times = { from: open?.from ?? from, to: END_OF_TIME, since, nextTry: now }
   return [{ entity: key, lane: 'live', state, provider, reason, tries, ...times }]
 }

@@ -1,10 +1,12 @@
 import { z } from 'zod'
 import { type Buckets, RUNS, subtract, union } from '../buckets.ts'
+import { groupBy } from '../group-by.ts'
 import { DAY_MS, INTERVAL_SECONDS, toStepStart } from '../intervals.ts'
 import type { OnPart } from '../progress-bar.ts'
 import { ENTIRE_REGISTRY } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
 import type { LedgerDataset, Report } from './ledger.ts'
+import { isUnproven } from './recount-state.ts'
 import { addCoverage } from './tables.ts'
 
 const DAY_SECONDS = DAY_MS / 1000
@@ -182,14 +184,14 @@ const unfounded = z.object({ entity: z.number(), provider: z.string(), runs: z.a
 
 /**
  * See `Ledger.findUnfounded`. If the table contains only the newest rows, checks only the buckets
- * after the newest row of each entity.
+ * after the newest row of each entity. Datasets with cursors are checked once after an upgrade (`isUnproven`).
  */
 export async function findUnfounded(
   db: Database,
   dataset: LedgerDataset,
   onBatch: OnPart = () => {},
 ): Promise<Report[]> {
-  if (dataset.resumes) return []
+  if (dataset.resumes && !(await isUnproven(db, dataset))) return []
   const steps = await db.rows({
     name: 'recount-steps',
     sql: `SELECT DISTINCT interval_seconds AS seconds FROM coverage WHERE dataset = {dataset: String} AND state = 'stored' ORDER BY seconds`,
@@ -207,7 +209,17 @@ export async function findUnfounded(
       }
     onBatch(at + 1, batches.length)
   }
-  return found
+  return dataset.resumes ? widen(found) : found
+}
+
+/** Adds a bucket on each side of each run: it may have been read only in part. */
+function widen(reports: readonly Report[]): Report[] {
+  const groups = groupBy(reports, ({ entity, provider, seconds }) => [entity, provider, seconds].join(' '))
+  return [...groups.values()].flatMap((group) =>
+    union(group.map(({ first, last }) => ({ first: first - 1, last: last + 1 }))).flatMap((run) =>
+      group.slice(0, 1).map((report) => ({ ...report, ...run })),
+    ),
+  )
 }
 
 const newestRow = z.object({ entity: z.number(), bucket: z.int() })

@@ -1,24 +1,41 @@
-import { subtract, toBucketTime, toYear } from '../buckets.ts'
+import { subtractAll, toBucketTime, toTimes, toYear } from '../buckets.ts'
 import { DataError, toReason } from '../errors.ts'
 import { groupBy } from '../group-by.ts'
-import type { Database } from '../store/clickhouse.ts'
+import { type Database, readEngineTime } from '../store/clickhouse.ts'
 import { onCluster, toLocal } from '../store/topology.ts'
-import type { LedgerDataset, Report } from './ledger.ts'
-import { addCoverage, readCoverage } from './tables.ts'
+import { recordExpected } from './expected.ts'
+import type { LedgerDataset, NewExpectedRange, Report } from './ledger.ts'
+import { noteRecount } from './recount-state.ts'
+import { addCoverage, readCoverage, toYears } from './tables.ts'
 
 /**
  * See `Ledger.removeUnfounded`. A concurrent report of a worker may be removed too; the next recount
- * restores it from its rows.
+ * restores it from its rows. The coverage of a dataset with cursors is proven afterwards: what is missing is read again.
  */
 export async function removeUnfounded(
   db: Database,
   dataset: LedgerDataset,
   unfounded: readonly Report[],
 ): Promise<void> {
-  const groups = groupBy(unfounded, ({ entity, provider, seconds, first }) =>
+  const inYears = unfounded.flatMap((report) =>
+    toYears(report, dataset.cadence).map((buckets) => ({ ...report, ...buckets })),
+  )
+  const groups = groupBy(inYears, ({ entity, provider, seconds, first }) =>
     [entity, provider, seconds, toYear(first, dataset.cadence)].join(' '),
   )
   for (const group of groups.values()) await removeOf(db, dataset, group)
+  if (!dataset.resumes) return
+  await recordExpected(db, dataset, toRemovedRanges(dataset, unfounded))
+  await noteRecount(db, dataset, 'done', await readEngineTime(db))
+}
+
+/** The time of the removed buckets of each entity. It counted as collected, so it is expected, whatever was requested. */
+function toRemovedRanges({ cadence }: LedgerDataset, removed: readonly Report[]): NewExpectedRange[] {
+  return [...groupBy(removed, ({ entity }) => entity)].map(([entity, own]) => {
+    const first = own.reduce((least, run) => Math.min(least, run.first), Number.POSITIVE_INFINITY)
+    const last = own.reduce((most, run) => Math.max(most, run.last), 0)
+    return { entity, ...toTimes({ first, last }, cadence), interval: cadence }
+  })
 }
 
 /** A bitmap only gains bits, so the bitmap of the year is deleted and rebuilt. */
@@ -32,7 +49,7 @@ async function removeOf(db: Database, dataset: LedgerDataset, group: readonly Re
   const held = await readCoverage(db, dataset, [entity], within)
   const remaining = held
     .filter((report) => report.state === 'stored' && report.provider === provider && report.seconds === seconds)
-    .flatMap((report) => subtract(report, group).map((run) => ({ ...report, ...run })))
+    .flatMap((report) => subtractAll([report], group).map((run) => ({ ...report, ...run })))
   const table = db.cluster === undefined ? 'coverage' : `${toLocal('coverage')}${onCluster(db.cluster)}`
   const remove = {
     name: 'coverage-remove',

@@ -24,7 +24,7 @@ export async function addCoverage(db: Database, dataset: Covered, reports: reado
 }
 
 /** Splits a run at the start of each year, because coverage has one row per entity and year. */
-function toYears({ first, last }: Buckets, cadence: Cadence): Buckets[] {
+export function toYears({ first, last }: Buckets, cadence: Cadence): Buckets[] {
   const cuts: Buckets[] = []
   for (let at = first; at <= last; ) {
     const end = Math.min(last, toBucket(Date.UTC(toYear(at, cadence) + 1, 0) - 1, cadence))

@@ -6,12 +6,10 @@ import type { Logger } from '../telemetry/log.ts'
 import { recordExpected } from './expected.ts'
 import type { LedgerDataset } from './ledger.ts'
 import { addFromRows } from './recount.ts'
+import { noteRecount, readRecountStates } from './recount-state.ts'
 
-const state = z.object({ dataset: z.string(), value: z.string() })
 const held = z.object({ entities: z.number(), first: z.number().nullable() })
 const count = z.object({ count: z.number() })
-
-const JOB = 'recount'
 
 /**
  * Builds the coverage of a database that is older than the coverage tables, for every dataset with rows and without
@@ -30,7 +28,7 @@ export async function recountUpgraded(
     const to = toBucketStart(now, dataset.cadence)
     // At any step: data stored at a longer step was collected at that step.
     if (first < to) await recordExpected(db, dataset, [{ entity: ALL_ENTITIES, from: first, to, interval: '7d' }])
-    await note(db, dataset, 'done', now)
+    await noteRecount(db, dataset, 'done', now)
     log.info({ dataset: dataset.name, buckets: added }, 'coverage computed from the stored rows')
   }
 }
@@ -46,19 +44,13 @@ interface PendingRecount {
  * old one.
  */
 async function begin(db: Database, datasets: readonly LedgerDataset[], now: number): Promise<PendingRecount[]> {
-  const states = await db.rows({
-    name: 'recount-states',
-    sql: 'SELECT name AS dataset, value FROM job_state FINAL WHERE job = {job: String}',
-    params: { job: JOB },
-    schema: state,
-  })
-  const stateOf = new Map(states.map(({ dataset, value }) => [dataset, value]))
+  const stateOf = await readRecountStates(db)
   const recounts: PendingRecount[] = []
   for (const dataset of datasets.filter(({ resumes, name }) => !resumes && stateOf.get(name) !== 'done')) {
     const first = await readFirst(db, dataset)
     const isOld = stateOf.has(dataset.name) || !(await hasCoverage(db, dataset))
     if (first === undefined || !isOld) continue
-    if (!stateOf.has(dataset.name)) await note(db, dataset, 'begun', now)
+    if (!stateOf.has(dataset.name)) await noteRecount(db, dataset, 'begun', now)
     recounts.push({ dataset, first })
   }
   return recounts
@@ -87,6 +79,3 @@ async function hasCoverage(db: Database, { name }: LedgerDataset): Promise<boole
   })
   return row !== undefined && row.count > 0
 }
-
-const note = (db: Database, { name }: LedgerDataset, value: 'begun' | 'done', now: number) =>
-  db.insert({ table: 'job_state', rows: [{ job: JOB, name, value, written_at: new Date(now).toISOString() }] })

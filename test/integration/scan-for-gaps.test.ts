@@ -225,7 +225,7 @@ describe('gap scan of a dataset with cursors', () => {
     const [read, unfinished, gone, ...rest] = spaces()
     if (read === undefined || unfinished === undefined || gone === undefined) throw new Error('too few DAOs vote')
     await slotOf(NOW - (NOW % HOUR_MS), async ({ noteRead, putOff }) => {
-      noteRead([read, ...rest])
+      noteRead([read, ...rest], { to: NOW })
       putOff([unfinished])
       return []
     })
@@ -239,7 +239,7 @@ describe('gap scan of a dataset with cursors', () => {
     const { db } = pipeline.context
     await recordExpected(db, governance.dataset, [{ entity: ALL_ENTITIES, from: day, interval: '1d' }])
     await slotOf(day, async ({ entities, noteRead }) => {
-      noteRead(entities)
+      noteRead(entities, { to: day })
       return []
     })
     pipeline.clock.now = NOW
@@ -247,7 +247,7 @@ describe('gap scan of a dataset with cursors', () => {
     const keys = spaces().map(({ key }) => key)
     expect(await readNotes(db, governance.dataset, keys, { from: 0, to: END_OF_TIME })).toEqual([])
     await slotOf(NOW - (NOW % HOUR_MS), async ({ entities, noteRead }) => {
-      noteRead(entities)
+      noteRead(entities, { to: NOW })
       return []
     })
     expect(await statesOf()).toEqual(new Map())
@@ -260,7 +260,7 @@ describe('gap scan of a dataset with cursors', () => {
       await slotOf(at, () => Promise.reject(new DataError('provider_unavailable', 'snapshot: 503')))
     expect([...(await statesOf()).values()]).toEqual(spaces().map(() => ['failed', 3]))
     await slotOf(NOW - (NOW % HOUR_MS), async ({ entities, noteRead }) => {
-      noteRead(entities)
+      noteRead(entities, { to: NOW })
       return []
     })
     expect(await statesOf()).toEqual(new Map())

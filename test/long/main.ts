@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util'
 
 const HELP = `Usage: npm run test:long -- [--minutes N] [--seed N]
 
-Runs the tests of big histories, long outages and rare set-ups once, the everyday tests with 20 times as many random cases,
+Runs the tests of big histories, long outages, 10,000 orders of readings and rare set-ups once, the everyday tests with 20 times as many random cases,
 then the fault storms with one seed after the other, until the minutes are over. Prints each seed with its outcome. Run it
 before a release.
 

@@ -1,5 +1,5 @@
 import type { DataError } from '../../shared/errors.ts'
-import type { Step } from '../../shared/ledger/ledger.ts'
+import type { Reading, Step } from '../../shared/ledger/ledger.ts'
 import type { Entity, Omitted, Run } from '../../workers/job/define-job.ts'
 import type { JobState } from '../../workers/job/state.ts'
 import { silent } from './silent.ts'
@@ -10,6 +10,7 @@ type TestRun<E extends Entity> = Omit<Run<unknown, E>, 'provider'>
 export function toRun<E extends Entity = Entity>(input: Partial<TestRun<E>> = {}) {
   const refused = new Map<number, DataError>()
   const [read, putOff]: [number[], number[]] = [[], []]
+  const readings: Reading[] = []
   const steps: Step[] = []
   const { entities = [] } = input
   const omitted = new Map<number, Omitted>()
@@ -21,7 +22,10 @@ export function toRun<E extends Entity = Entity>(input: Partial<TestRun<E>> = {}
     slot: 0,
     range: undefined,
     state: { get: async () => undefined, set: () => {}, save: async () => {} },
-    noteRead: (entities) => void read.push(...entities.map(({ key }) => key)),
+    noteRead: (entities, time) => {
+      read.push(...entities.map(({ key }) => key))
+      readings.push(...entities.map(({ key: entity }) => ({ entity, ...time })))
+    },
     refuse: ({ key }, reason) => void refused.set(key, reason),
     omit: ({ key }, elements) => void omitted.set(key, elements),
     putOff: (entities) => void putOff.push(...entities.map(({ key }) => key)),
@@ -31,7 +35,7 @@ export function toRun<E extends Entity = Entity>(input: Partial<TestRun<E>> = {}
     signal: new AbortController().signal,
     ...input,
   }
-  return { run, refused, read, omitted, putOff, steps }
+  return { run, refused, read, readings, omitted, putOff, steps }
 }
 
 /** A state that survives a run. */

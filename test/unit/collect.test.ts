@@ -326,13 +326,21 @@ describe('collect', () => {
       provider: 'noting',
       covers: ({ key }) => (fails === undefined ? key > 2 : key <= 2),
       collect: async ({ entities: requested, noteRead }) => {
-        noteRead(requested)
+        noteRead(requested, { from: 100, to: 200 })
         if (fails) throw fails
         return []
       },
     })
     const collected = await collect([noting(unavailable), noting()], expected, silent)
-    expect(collected.results).toMatchObject([{ rows: [], read: [3, 4] }])
+    expect(collected.results).toMatchObject([
+      {
+        rows: [],
+        read: [
+          { entity: 3, from: 100, to: 200 },
+          { entity: 4, from: 100, to: 200 },
+        ],
+      },
+    ])
     expect(statesOf(collected)).toEqual(['failed', 'failed', 'rows', 'rows'])
   })
 

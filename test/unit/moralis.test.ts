@@ -92,6 +92,8 @@ describe('token with an unreadable stored time', () => {
     const repeated = toRun({ entities: [toToken(1)], state, slot: SLOT + HOUR })
     await source.fetchNew(repeated.run)
     expect([repeated.read, Date.parse(from[0] ?? '') - Date.parse(first ?? '')]).toEqual([[1], HOUR])
+    // The hour before the slot may still have trades that are not final.
+    expect(repeated.readings).toEqual([{ entity: 1, from: Date.parse(from[0] ?? ''), to: SLOT }])
   })
 })
 

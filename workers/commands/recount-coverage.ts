@@ -27,7 +27,9 @@ const HELP = `npm run coverage -- recount [dataset] [options]
 
 Compares the coverage with the stored rows. Adds stored buckets that the coverage lacks, at the step of the rows. Prints the
 number of covered buckets without a row, and exits with ${UNFOUNDED} if there are any. May be repeated.
-dex-trades, governance and governors are not compared, because many covered hours have no rows.
+governance, governors and delegations are not compared, because many covered days have no rows. Neither is dex-trades, with one
+exception: an earlier version recorded hours as covered that it had not read. After its upgrade, hours without a trade and those
+beside them count as unproven until --repair has removed them; they are then read again.
 
   --repair       removes buckets without a row from the coverage, so that they are collected again; except for datasets
                  whose providers have no history (${withoutHistory().join(', ')}),
@@ -74,7 +76,7 @@ async function recount(
   if (added > 0) await onChange()
   return {
     dataset: dataset.name,
-    comparable: !dataset.resumes,
+    comparable: !dataset.resumes || unfounded.length > 0,
     added,
     unfounded: totalBuckets(unfounded),
     repaired: isRepaired,

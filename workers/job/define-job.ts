@@ -2,6 +2,7 @@ import type { Config } from '../../shared/config/config.ts'
 import type { Dataset, DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
 import { type Cadence, INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
+import type { ReadTime } from '../../shared/ledger/ledger.ts'
 import { type JobPayload, jobPayload, type SlotPiece } from '../../shared/queue/queues.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Entity } from '../../shared/registry/entities.ts'
@@ -82,10 +83,11 @@ export interface Run<Source, E extends Entity> {
   readonly range: Range | undefined
   readonly state: JobState
   /**
-   * Reports that these entities were completely read up to the slot, with or without rows. Some datasets have rows only
-   * for events, such as trades. Their computed data is then up to date for exactly these entities.
+   * Reports that these entities were completely read during `time`, by this run and the runs whose cursors it continues,
+   * with or without rows. Some datasets have rows only for events, such as trades. Their computed data is then up to date
+   * for exactly these entities.
    */
-  noteRead(entities: readonly E[]): void
+  noteRead(entities: readonly E[], time: ReadTime): void
   /**
    * Reports that an entity has no answer, and the reason. Rows of the other entities are stored. The next provider is
    * queried for the entity; if no provider answers, it is retried later. An entity that is neither refused nor put off

@@ -62,7 +62,7 @@ export default defineJob({
         }
         readings.push(toReadingRow(space, slot))
       }
-      noteRead([dao])
+      noteRead([dao], { to: slot })
       rows.push(...readings)
       return dao
     }

@@ -1,6 +1,6 @@
 import { DataError, findShortestWait, isTransient, toReason } from '../../shared/errors.ts'
 import { DAY_MS, toMs } from '../../shared/intervals.ts'
-import type { Answer, ProviderRows, Step } from '../../shared/ledger/ledger.ts'
+import type { Answer, ProviderRows, ReadTime, Step } from '../../shared/ledger/ledger.ts'
 import type { SlotPiece } from '../../shared/queue/queues.ts'
 import type { ProviderFailure } from '../../shared/store/failing-providers.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
@@ -74,7 +74,12 @@ export async function collect(
       one.state.keep()
       // Refused entities may also have rows: the valid rows of a range, or the rows up to the plan's limit.
       if (one.rows.length > 0 || one.read.size > 0 || one.refused.size < requested.length)
-        results.push({ provider, rows: one.rows, read: [...one.read], steps: one.steps })
+        results.push({
+          provider,
+          rows: one.rows,
+          read: [...one.read].map(([entity, time]) => ({ entity, ...time })),
+          steps: one.steps,
+        })
       rejected += one.rejected
       more ||= one.more
       answers.answered(requested, provider, one)
@@ -112,7 +117,7 @@ async function queryProvider(
   log: Logger,
 ) {
   const state = draftState(assignment.state)
-  const read = new Set<number>()
+  const read = new Map<number, ReadTime>()
   const refused = new Map<number, DataError>()
   const omitted = new Map<number, Omitted>()
   const putOff = new Set<number>()
@@ -126,8 +131,8 @@ async function queryProvider(
     passedOn,
     state,
     log: log.child({ provider: collector.provider }),
-    noteRead: (entities) => {
-      for (const { key } of entities) read.add(key)
+    noteRead: (entities, time) => {
+      for (const { key } of entities) read.set(key, time)
     },
     refuse: ({ key }, reason) => void refused.set(key, redactError(reason, assignment.redact)),
     omit: ({ key }, { count, reason }) => {
@@ -163,7 +168,7 @@ async function queryProvider(
 const UNUSABLE_RETRY_MS = DAY_MS
 
 interface Answered {
-  readonly read: ReadonlySet<number>
+  readonly read: Pick<ReadonlySet<number>, 'has'>
   readonly refused: Map<number, DataError>
   readonly putOff: ReadonlySet<number>
 }
@@ -240,7 +245,7 @@ const toLate = (provider: string, cause?: unknown) =>
 /** One provider's result for the requested entities, by entity key. */
 interface Said {
   readonly withRows: ReadonlySet<number>
-  readonly read: ReadonlySet<number>
+  readonly read: Pick<ReadonlySet<number>, 'has'>
   readonly refused: ReadonlyMap<number, DataError>
   readonly putOff: ReadonlySet<number>
   readonly omitted?: ReadonlyMap<number, Omitted>

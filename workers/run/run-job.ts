@@ -184,11 +184,12 @@ async function collectAndStore(
   const collected = await collectChecked(running, entities)
   if (payload.kind === 'slot') await reportFailing(job, { ...payload, isComplete }, collected, context)
   const rows = await insert(running, collected, startedAt)
-  // The change is recorded before the state: after the state is stored, a resuming job does not read these rows again.
+  // The change and the coverage are recorded before the state: after the state is stored, a resuming job does not read
+  // these rows again, and its next reading covers only what comes after them.
   if (payload.kind === 'range') await noteChange(context, job, rowsOf(collected))
-  const hasMoved = await state.store()
   const { results, answers } = collected
   await running.ledger.record({ payload, results, answers: answers.all(), now: context.now() })
+  const hasMoved = await state.store()
   // Published last, because API responses also include the job state and the coarser ranges.
   const isRead = results.some(({ read }) => read.length > 0)
   if (rows > 0 || isRead) await announce(job.dataset, context, rowsOf(collected))
@@ -247,7 +248,7 @@ async function insert(
   startedAt: number,
 ): Promise<number> {
   const rows = results.flatMap((one) => one.rows)
-  const read = results.flatMap((one) => one.read)
+  const read = results.flatMap((one) => one.read.map(({ entity }) => entity))
   if (rows.length === 0 && read.length === 0) return 0
   const every = dataset.isCollected ? { collected_at: new Date(startedAt).toISOString() } : {}
   if (rows.length > 0) await db.insert({ table: dataset.table, rows, every })

@@ -1304,3 +1304,8 @@ FROM governance_in
 WHERE kind = 'text';
 
 ALTER TABLE dao_proposal_texts MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+INSERT INTO job_state (job, name, value, written_at)
+SELECT DISTINCT 'recount', dataset, 'unproven', now64(3)
+FROM coverage
+WHERE dataset = 'dex-trades' AND state = 'stored';

@@ -1,5 +1,6 @@
 import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import type { DataError } from '../../../shared/errors.ts'
+import type { ReadTime } from '../../../shared/ledger/ledger.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Logger } from '../../../shared/telemetry/log.ts'
 import type { Candidate, Range, Run } from '../../job/define-job.ts'
@@ -15,13 +16,14 @@ export interface TradeRequest {
   refuse(token: Token, reason: DataError): void
   /** Reports tokens that are not completely read yet. */
   putOff(tokens: readonly Token[]): void
+  /** Reports what was completely read of these tokens; see `Run`. */
+  noteRead(tokens: readonly Token[], time: ReadTime): void
   /** Reports that more data can be read after the rows are stored. */
   noteMore(): void
 }
 
 export interface NewTradeRequest extends TradeRequest, Pick<Run<unknown, Token>, 'peers' | 'piece'> {
   readonly slot: number
-  noteRead(tokens: readonly Token[]): void
 }
 
 /** Trades on decentralized exchanges from one provider. A token without trades has no row. */

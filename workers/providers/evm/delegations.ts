@@ -95,6 +95,7 @@ async function readTokens(
   return {
     ...reading,
     rows: [...rows, ...findOmitted(omitted, tokens).map(toOmittedRow), ...readings],
+    readTo: head.timestamp * 1000,
     isBusy: turns.logs.length > mostPerRun / 2,
   }
 }

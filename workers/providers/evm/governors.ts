@@ -110,7 +110,7 @@ async function readGovernors(
   const rows = [...toRows(happened), ...times, ...findOmitted(omitted, governors).map(toOmittedRow), ...readings]
   const failed = new Map(reading.failed)
   if (clock instanceof DataError) for (const { space } of unclocked) failed.set(space, clock)
-  return { ...reading, rows, failed, isBusy }
+  return { ...reading, rows, failed, readTo: head.timestamp * 1000, isBusy }
 }
 
 /**

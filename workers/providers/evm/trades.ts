@@ -8,12 +8,13 @@ import { openDefiLlamaCoins } from '../defillama/client.ts'
 import { type ChainReader, readTrades } from './dex/chain-reader.ts'
 import { DEX_CHAINS } from './dex/exchanges.ts'
 import type { Pool } from './dex/pools.ts'
+import { openReadings } from './dex/readings.ts'
 import { findRangePools, refreshPools, toPoolGroups, toPoolsOf } from './dex/stored-pools.ts'
 import { SWAP_TOPICS } from './dex/swaps.ts'
 import { dropCursors, holdBack, noteCursors, readCursors, resume } from './logs/cursors.ts'
 import { findBlockAt } from './logs/find-block.ts'
 import { createNode, toLag } from './logs/node.ts'
-import { type Gap, type HeldTurns, holdCursors, type Turns, takeTurns, toGroups } from './logs/turns.ts'
+import { type Cursors, type Gap, type HeldTurns, holdCursors, type Turns, takeTurns, toGroups } from './logs/turns.ts'
 import { createJsonRpc } from './rpc/json-rpc.ts'
 
 /**
@@ -95,7 +96,8 @@ async function eachChain<R extends TradeRequest>(
 
 /**
  * Reads trades from each pool's cursor to the newest final block. Pools without a cursor start `firstRunMs` before the
- * slot, or at an earlier search that did not find the pool, because its token counts as read since then.
+ * slot, or at an earlier search that did not find the pool, because its token counts as read since then. A finished
+ * token is read from where its cursors began, or from the end of its last finished reading.
  */
 async function fetchNew(
   reader: ChainReader,
@@ -105,19 +107,25 @@ async function fetchNew(
   const { state, slot, signal } = request
   const head = await reader.node.finalized(signal)
   const { pools, failed } = await refreshPools(reader, request)
+  let startsAt = slot - firstRunMs
   const resumed = await resume(state, reader.slug, { contracts: pools, head: head.number }, async (unread) => {
     const absent = pools.flatMap(({ address, absentAt }) => (unread.has(address) ? (absentAt ?? []) : []))
-    const start = await findBlockAt(reader.node, Math.min(slot - firstRunMs, ...absent) / 1000, head, signal)
+    startsAt = Math.min(startsAt, ...absent)
+    const start = await findBlockAt(reader.node, startsAt / 1000, head, signal)
     return () => start
   })
+  const readTo = head.timestamp * 1000
+  const readings = await openReadings(state, reader.slug, { pools, isFirst: resumed.isFirst, startsAt, readTo })
   const { rows, turns, finished } = await readOn(reader, request, {
     ...{ pools, failed, firstOf: resumed.firstOf, to: head.number },
     hold: (turns, gaps) => holdBack(state, reader.slug, { turns, gaps, slot }),
   })
   resumed.note(turns)
   const lag = toLag(reader.node.rpc, head.timestamp, slot)
-  if (lag === undefined) request.noteRead(finished)
-  else {
+  const isNoted = lag === undefined ? finished : []
+  for (const token of isNoted) request.noteRead([token], { from: readings.beganAt(token), to: readTo })
+  readings.note(request.entities, { finished: isNoted, moved: turns.cursors })
+  if (lag !== undefined) {
     for (const token of finished) request.refuse(token, lag)
     request.log.warn(
       { chain: reader.slug, block: head.number },
@@ -215,7 +223,7 @@ async function fetchRange(
   }
   const { pools, failed } = await findRangePools(reader, request)
   const startCursors = await Promise.all(entities.map((token) => readCursors(state, toRangeName(token, range))))
-  const cursors = new Map(startCursors.flatMap((each) => [...each]))
+  const cursors = toCommonCursors(entities, pools, startCursors)
   const firstOf = (address: string) => (cursors.get(address) ?? from - 1) + 1
   const { rows, turns, finished } = await readOn(reader, request, {
     ...{ pools, failed, firstOf, to },
@@ -223,6 +231,7 @@ async function fetchRange(
     hold: async (taken, gaps) => ({ turns: holdCursors(taken, gaps), omitted: [] }),
   })
   if (lag !== undefined) for (const token of finished) request.refuse(token, lag)
+  else request.noteRead(finished, { from: range.from, to: Math.min(range.to, head.timestamp * 1000) })
   for (const [at, token] of entities.entries()) {
     const own = toPoolsOf([token.contractAddress], pools).flatMap(({ address }) => {
       const cursor = turns.cursors.get(address) ?? cursors.get(address)
@@ -232,6 +241,22 @@ async function fetchRange(
     else if (startCursors[at]?.size !== 0) dropCursors(state, toRangeName(token, range))
   }
   return rows
+}
+
+/**
+ * Returns the cursors of pools for a range. A pool of two tokens has the cursor of the token that is further behind, and
+ * none if one of the tokens has none.
+ */
+function toCommonCursors(tokens: readonly Token[], pools: readonly Pool[], cursors: readonly Cursors[]): Cursors {
+  const common = new Map<string, number>()
+  for (const pool of pools) {
+    const own = tokens.flatMap(({ contractAddress }, at) =>
+      contractAddress === pool.token || contractAddress === pool.quote ? [cursors[at]?.get(pool.address)] : [],
+    )
+    const known = own.filter((cursor) => cursor !== undefined)
+    if (known.length > 0 && known.length === own.length) common.set(pool.address, Math.min(...known))
+  }
+  return common
 }
 
 const toRangeName = ({ id }: Token, { from, to }: Range) => `${id}.${from}.${to}`

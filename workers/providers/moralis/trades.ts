@@ -32,6 +32,7 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
   covers: ({ chain }, config) => chain in MORALIS_CHAINS && !isReadFromNode(chain, config.providers.rpc.urls),
   connect(context) {
     const { apiKey } = context.config.providers.moralis
+    const now = context.now ?? Date.now
     const firstRunMs = context.config.dex.firstRunHours * HOUR_MS
     const client = openMoralis(context)
     return {
@@ -46,21 +47,27 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
           if (apiKey === undefined) throw missingKey(token)
           // Taken before the first await, so that the first tokens in order get the first calls.
           const isAllowed = allowance.take()
-          const last = await recall(state, toStateName(token), readUntil)
+          const [last, began] = await Promise.all([
+            recall(state, toStateName(token), readUntil),
+            recall(state, toSinceName(token), readUntil),
+          ])
           // The last hour is read again, because the newest blocks of the last run may not have been final.
           const from = last === undefined ? slot - firstRunMs : last - HOUR_MS
+          const since = last === undefined ? from : (began ?? from)
+          const final = slot - HOUR_MS
           const { swaps, unread, next, failure } = isAllowed
             ? await fetchSwaps(client, token, { from, to: undefined }, signal, allowance)
             : { swaps: [], unread: 0, next: from, failure: undefined }
           const trades = [...toMoralisTrades(swaps, token), ...toUnreadTrades(unread, token)]
           state.set(toStateName(token), String(next === undefined ? slot : next + HOUR_MS))
+          state.set(toSinceName(token), String(next === undefined ? Math.max(since, final) : since))
           if (failure !== undefined) {
             cutOff.push(...trades)
             throw failure
           }
           // The next slot continues here if this slot's calls do not suffice.
           if (next !== undefined) refuse(token, toOverBudget(context.config))
-          else noteRead([token])
+          else noteRead([token], { from: since, to: final })
           return trades
         }
         try {
@@ -73,7 +80,8 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
           await allowance.save()
         }
       },
-      fetchHistory: async ({ entities, range, state, refuse, log, signal }) => {
+      fetchHistory: async ({ entities, range, state, refuse, noteRead, log, signal }) => {
+        const final = now() - HOUR_MS
         const cutOff: Candidate<DexTradeRow>[] = []
         const fetchIn = async (token: Token) => {
           if (apiKey === undefined) throw missingKey(token)
@@ -89,6 +97,7 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
             throw failure
           }
           if (startedAt !== undefined) state.set(name, DONE)
+          noteRead([token], { from: range.from, to: Math.min(range.to, final) })
           return trades
         }
         const complete = await requestEach(entities, fetchIn, {
@@ -115,6 +124,8 @@ function toCalls(
 }
 
 const toStateName = ({ id }: Token) => `moralis.${id}`
+/** State name of the time from which a token has been read without a gap, in Unix milliseconds. */
+const toSinceName = (token: Token) => `${toStateName(token)}.since`
 
 /** State name of the position of an unfinished range. */
 const toRangeName = (token: Token, { from, to }: Range) => `${toStateName(token)}.${from}.${to}`

@@ -16,6 +16,8 @@ export interface Resumption {
   firstOf(address: string): number
   /** Returns whether a contract was never completely read. */
   isMidway(address: string): boolean
+  /** Returns whether this reading is the first one of a contract. */
+  isFirst(address: string): boolean
   /** Stores the new positions. Call after all results are available. */
   note(turns: Turns): void
 }
@@ -42,6 +44,7 @@ export async function resume(
   }
   return {
     isMidway: (address) => midway.has(address),
+    isFirst: (address) => unread.has(address),
     firstOf: (address) => {
       const cursor = stored.get(address) ?? 0
       return midway.has(address) || cursor >= head ? cursor + 1 : Math.max(0, cursor + 1 - OVERLAP_BLOCKS)

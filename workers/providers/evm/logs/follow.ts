@@ -49,6 +49,8 @@ export interface ChainReading<Row> {
   readonly rows: readonly Candidate<Row>[]
   readonly failed: ReadonlyMap<string, DataError>
   readonly unfinished: ReadonlySet<string>
+  /** The time of the last block read, in Unix milliseconds. */
+  readonly readTo: number
   /**
    * Whether more than half of the run's limit were events. If so, reading continues immediately; otherwise in the next
    * slot, because other jobs use the node.
@@ -69,6 +71,7 @@ export async function followContracts<D extends Dao, C extends Followed, Row ext
   const rows: Candidate<Row>[] = []
   const failed = new Map<string, DataError>()
   const unfinished = new Set<string>()
+  const readTo = new Map<string, number>()
   let isBusy = false
   for (const chain of new Set(contracts.map((one) => one.chain))) {
     const own = contracts.filter((one) => one.chain === chain)
@@ -76,14 +79,16 @@ export async function followContracts<D extends Dao, C extends Followed, Row ext
     for (const row of reading.rows) rows.push(row)
     for (const [space, error] of reading.failed) failed.set(space, error)
     for (const space of reading.unfinished) unfinished.add(space)
+    readTo.set(chain, reading.readTo)
     isBusy ||= reading.isBusy && reading.unfinished.size > 0
   }
   for (const dao of request.entities) {
-    const spaces = contractsOf(dao).map(({ space }) => space)
+    const own = contractsOf(dao)
+    const spaces = own.map(({ space }) => space)
     const failure = spaces.flatMap((space) => failed.get(space) ?? [])[0]
     if (failure !== undefined) request.refuse(dao, failure)
     else if (spaces.some((space) => unfinished.has(space))) request.putOff([dao])
-    else request.noteRead([dao])
+    else request.noteRead([dao], { to: Math.min(...own.map(({ chain }) => readTo.get(chain) ?? 0)) })
   }
   if (isBusy) request.noteMore()
   return rows
@@ -101,7 +106,7 @@ async function readOrFail<D extends Dao, C extends Followed, Row>(
     if (!(error instanceof DataError)) throw error
     log.warn({ chain, reason: toReason(error) }, 'contracts of a chain could not be read')
     const failed = new Map(contracts.map(({ space }) => [space, error]))
-    return { rows: [], failed, unfinished: new Set(), isBusy: false }
+    return { rows: [], failed, unfinished: new Set(), readTo: 0, isBusy: false }
   }
 }
 
