@@ -15,7 +15,6 @@ import {
   type ByteRange,
   chooseEncoding,
   type Encoding,
-  encode,
   isMatched,
   isSameAs,
   matchesTag,
@@ -26,6 +25,7 @@ import {
 import { Problem, toUnavailable } from '../problem/problem.ts'
 import { type Route, toDeprecationHeaders } from '../route/define-route.ts'
 import type { RequestContext } from '../route/request-context.ts'
+import type { Compression } from './compression.ts'
 
 /** An answer's bytes in one encoding, with the headers of a 304 and of a full response. */
 export interface EncodedForm {
@@ -45,6 +45,8 @@ export interface ReadyAnswer {
   readonly expiresAt: number
   /** Made without a database statement: it is cached on its second request. */
   readonly isQuick?: boolean
+  /** Only one request uses it, so its encodings are not reused. */
+  readonly isTransient?: boolean
   /** Already compressed: no other encodings are made. */
   readonly isPacked?: boolean
   /** Whether range requests are supported. */
@@ -152,13 +154,6 @@ export async function retryChanged<T>(isSent: () => boolean, work: () => Promise
   }
 }
 
-/** The bytes of a body in an encoding: at once, or compressed in the thread pool. */
-export function toBytes(body: ReadyAnswer['body'], encoding: Encoding): Buffer | Promise<Buffer> {
-  if (Buffer.isBuffer(body)) return encoding === 'identity' ? body : encode(body, encoding)
-  if (encoding === 'gzip') return body.toGzip()
-  return encoding === 'identity' ? body.toText() : encode(body.toText(), encoding)
-}
-
 /** Builds the form of an answer in one encoding and stores it for reuse. */
 function toForm(answer: ReadyAnswer, encoding: Encoding, bytes: Buffer): EncodedForm {
   const headers = [...FIXED_HEADERS, ...answer.head.headers]
@@ -220,6 +215,7 @@ interface Sending {
   readonly now: number
   /** Origin of the answer, for `Server-Timing`. */
   readonly from: string
+  readonly compression: Pick<Compression, 'compress'>
   /** The encoding that the client prefers, if it is known. */
   readonly encoding?: Encoding
   /** Called with the bytes before they are sent. */
@@ -268,9 +264,10 @@ export function sendReady(context: RequestContext, answer: ReadyAnswer, sending:
     writeForm(context, answer, form, sending)
     return undefined
   }
-  const bytes = toBytes(answer.body, encoding)
-  const write = (made: Buffer) => writeForm(context, answer, toForm(answer, encoding, made), sending)
-  if (!Buffer.isBuffer(bytes)) return bytes.then(write)
-  write(bytes)
+  const write = (bytes: Buffer) => writeForm(context, answer, toForm(answer, encoding, bytes), sending)
+  const { body } = answer
+  if (encoding === 'identity') write(Buffer.isBuffer(body) ? body : body.toText())
+  else if (encoding === 'gzip' && !Buffer.isBuffer(body)) write(body.toGzip())
+  else return sending.compression.compress(answer, encoding, context).then(write)
   return undefined
 }

@@ -8,6 +8,7 @@ import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { Problem } from '../problem/problem.ts'
 import type { AppContext, ResolvedRequest, Route } from '../route/define-route.ts'
 import type { RequestContext } from '../route/request-context.ts'
+import type { Compression } from './compression.ts'
 import type { Failures } from './failures.ts'
 import type { ApiMetrics, RouteMeters } from './observe.ts'
 import {
@@ -15,7 +16,6 @@ import {
   type ReadyAnswer,
   retryChanged,
   sendReady,
-  toBytes,
   toHead,
   toReady,
   toStaleHeader,
@@ -38,7 +38,13 @@ export interface Serving {
    */
   answer(
     route: Route,
-    request: { readonly url: string; readonly client: string; readonly requestId: string },
+    request: {
+      readonly url: string
+      readonly client: string
+      readonly requestId: string
+      /** Parameters in the path of the route. */
+      readonly inPath?: InPath
+    },
     signal: AbortSignal,
   ): Promise<{ readonly body: Buffer; readonly headers: FlatHeaders }>
 }
@@ -88,11 +94,12 @@ export function createServing(
     metrics: ApiMetrics
     cacheBytes: number
     admission: Admission
+    compression: Compression
     sendStream: SendStream
   },
 ): Serving {
   const { now, changeFeed, chunks } = appContext
-  const { failures, metrics, cacheBytes, admission, sendStream } = options
+  const { failures, metrics, cacheBytes, admission, compression, sendStream } = options
   const { answers: queue, clientKeyOf } = admission
   const currentVersion = () => appContext.registry.version
   const cache = createResponseCache<ReadyAnswer, LongAnswer>({
@@ -158,7 +165,8 @@ export function createServing(
       const known = { route, key: resolved.key, meters: metrics.of(route.path), encoding }
       knownRequests.add(context.request, known, resolved.registryVersion)
     }
-    await sendReady(context, answer, { now: now(), from, ...(onSend && { onSend }) })
+    const sent = isTransient === true ? { ...answer, isTransient } : answer
+    await sendReady(context, sent, { now: now(), from, compression, ...(onSend && { onSend }) })
   }
 
   return {
@@ -174,14 +182,14 @@ export function createServing(
         if (!(error instanceof ClientDisconnected)) throw error
       })
     },
-    answer: async (route, { url, client, requestId }, signal) => {
+    answer: async (route, { url, client, requestId, inPath }, signal) => {
       try {
-        const { query, format } = parse(route, url)
+        const { query, format } = parse(route, url, undefined, inPath)
         const work = () => find(route, route.resolve(query, format, appContext), client, () => signal)
         const { answer, from } = await retryChanged(() => false, work)
         metrics.of(route.path).answered(from)
         if (!('body' in answer)) throw tooLong()
-        const body = await toBytes(answer.body, 'identity')
+        const body = Buffer.isBuffer(answer.body) ? answer.body : answer.body.toText()
         return { body, headers: [...answer.head.headers, ...toStaleHeader(answer.head, now())] }
       } catch (error) {
         throw signal.aborted ? error : failures.toProblem(requestId, error)
@@ -199,9 +207,12 @@ export function createServing(
       if (answer === undefined) return false
       // Counted now and not at the response's end: a listener would cost more than finding the bytes.
       const count = () => known.meters.servedFromCache(context.response.statusCode, context.startedAt)
-      const sending = sendReady(context, answer, { now: at, from: 'cache', encoding: known.encoding })
+      const sending = sendReady(context, answer, { now: at, from: 'cache', compression, encoding: known.encoding })
       if (sending === undefined) count()
-      else sending.then(count).catch((error: unknown) => failures.respond(context, error))
+      else
+        sending.then(count).catch((error: unknown) => {
+          if (!(error instanceof ClientDisconnected)) failures.respond(context, error)
+        })
       return true
     },
   }
