@@ -112,8 +112,8 @@ export interface Caller {
   readonly holder: Holder | undefined
   readonly allowance: Allowance
   readonly standing: Standing
-  /** Counts an additional request that another request of the caller requires. */
-  charge(): Promise<RateDecision>
+  /** Counts additional units of a request, or a further request that it requires. It may proceed if one unit remained. */
+  charge(units?: number): Promise<RateDecision>
 }
 
 export interface RateLimits {

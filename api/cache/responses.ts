@@ -113,6 +113,8 @@ export interface ResponseCache<A extends Cacheable, S extends object> {
   readonly bytes: number
   /** Returns the cached answer if it is valid at `at` (Unix milliseconds). */
   find(key: string, datasets: readonly DatasetFacts[], at: number): A | undefined
+  /** Evicts an answer whose data has changed. */
+  drop(key: string): void
   /**
    * Offers an answer that was made from cached chunks. The cache stores it on the second request only. Returns whether
    * it was stored.
@@ -226,6 +228,7 @@ export function createResponseCache<A extends Cacheable, S extends object>(optio
       return entries.calculatedSize
     },
     find,
+    drop: (key) => void entries.delete(key),
     offer: ({ key, registryVersion, datasets }, answer) => {
       if (!isWorthCaching(key, answer)) return false
       const versions = versionsOf(datasets)

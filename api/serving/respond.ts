@@ -117,9 +117,19 @@ export function toHead(route: Route, answer: Answer): Head {
 /** An answer that is sent in several writes and not cached. */
 export type LongAnswer = StreamAnswer | AssembledAnswer
 
-/** Turns a complete answer into a form for caching and sending. Returns a long answer unchanged. */
-export function toReady(route: Route, answer: Answer): ReadyAnswer | LongAnswer {
-  if ('open' in answer || ('assembled' in answer && answer.assembled.isLong)) return answer
+/** A long answer that clients read in ranges: what is cached is its digest, and how its statement starts. */
+export type RangedAnswer = StreamAnswer & { readonly size: number; readonly expiresAt: number }
+
+/** Estimated memory of a long answer without its bytes. */
+const RANGED_BYTES = 4096
+
+/** Turns an answer into a form for caching and sending. Returns a long answer that is not cached unchanged. */
+export function toReady(route: Route, answer: Answer): ReadyAnswer | RangedAnswer | LongAnswer {
+  if ('open' in answer) {
+    if (!FORMATS[answer.format ?? 'json'].isBinary || route.volatile) return answer
+    return { ...answer, size: RANGED_BYTES, expiresAt: answer.expiresAt ?? Number.POSITIVE_INFINITY }
+  }
+  if ('assembled' in answer && answer.assembled.isLong) return answer
   const body = 'body' in answer ? answer.body : answer.assembled
   const forms: ReadyAnswer['forms'] = new Map()
   return {

@@ -1,8 +1,9 @@
 import type { Admission, ClientKey } from '../admission/admission.ts'
+import { DataChanged } from '../answers/answer.ts'
 import { chooseFormat, type Format, formatByName } from '../answers/formats.ts'
 import { createResolvedRequests, createResponseCache, type Origin } from '../cache/responses.ts'
 import { ClientDisconnected, createDisconnectSignal, type DisconnectSignal } from '../cache/single-flight.ts'
-import type { FlatHeaders } from '../http/headers.ts'
+import { type FlatHeaders, setHeaders } from '../http/headers.ts'
 import { chooseEncoding, type Encoding } from '../http/negotiation.ts'
 import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { Problem } from '../problem/problem.ts'
@@ -13,6 +14,7 @@ import type { Failures } from './failures.ts'
 import type { ApiMetrics, RouteMeters } from './observe.ts'
 import {
   type LongAnswer,
+  type RangedAnswer,
   type ReadyAnswer,
   retryChanged,
   sendReady,
@@ -44,6 +46,8 @@ export interface Serving {
       readonly requestId: string
       /** Parameters in the path of the route. */
       readonly inPath?: InPath
+      /** Charges the client if the answer is not cached. */
+      readonly charge?: Charge
     },
     signal: AbortSignal,
   ): Promise<{ readonly body: Buffer; readonly headers: FlatHeaders }>
@@ -71,11 +75,30 @@ function parse(route: Route, url: string, accept?: string, inPath: InPath = {}) 
 const tooLong = () =>
   new Problem('invalid_parameter', 'The response is too long: request a shorter range or fewer records.')
 
+/**
+ * Charges a request for its estimated units, of which the first was counted before.
+ * @throws the rejection if the client's limit is used up.
+ */
+type Charge = (units: number) => Promise<void>
+
 /** An answer, its origin, and whether only this request uses it. */
 interface Found {
   readonly answer: ReadyAnswer | LongAnswer
   readonly from: Origin
   readonly isTransient?: boolean
+}
+
+/** Creates the charge of a request. It is charged once, even if its answer is made again because data changed. */
+function createCharge(context: RequestContext): Charge {
+  let isCharged = false
+  return async (units) => {
+    if (isCharged || units <= 1 || context.caller === undefined) return
+    isCharged = true
+    const { caller, headers, rejection } = await context.caller.charge(units - 1)
+    Object.assign(context, { caller, limit: headers })
+    if (!context.response.headersSent) setHeaders(context.response, headers)
+    if (rejection !== undefined) throw rejection
+  }
 }
 
 /** The result of resolving a request that was served before. Such a request is not parsed again. */
@@ -102,7 +125,7 @@ export function createServing(
   const { failures, metrics, cacheBytes, admission, compression, sendStream } = options
   const { answers: queue, clientKeyOf } = admission
   const currentVersion = () => appContext.registry.version
-  const cache = createResponseCache<ReadyAnswer, LongAnswer>({
+  const cache = createResponseCache<ReadyAnswer | RangedAnswer, LongAnswer>({
     maxBytes: cacheBytes,
     changeFeed,
     registryVersion: currentVersion,
@@ -121,6 +144,7 @@ export function createServing(
     request: ResolvedRequest,
     client: ClientKey,
     disconnected: DisconnectSignal,
+    charge?: Charge,
   ): Promise<Found> => {
     const { key, registryVersion } = request
     const { datasets } = route
@@ -131,6 +155,7 @@ export function createServing(
     if (cached !== undefined) return { answer: cached, from: 'cache' }
     const assembled = await request.peek(at)
     if (assembled === undefined) {
+      await charge?.(request.cost)
       const lookup = { key, registryVersion, datasets, client: route.isUrgent ? undefined : client }
       return cache.get(lookup, make, disconnected)
     }
@@ -140,16 +165,30 @@ export function createServing(
   }
 
   /** Handles a request: parse, resolve, find the answer, send. */
-  const attempt = async (route: Route, context: RequestContext, inPath: InPath, disconnected: DisconnectSignal) => {
+  const attempt = async (
+    route: Route,
+    context: RequestContext,
+    inPath: InPath,
+    { disconnected, charge }: { readonly disconnected: DisconnectSignal; readonly charge: Charge },
+  ) => {
     const { url = '', headers } = context.request
     const client = clientKeyOf(context.request)
     const { query, format } = parse(route, url, headers.accept, inPath)
     const around = route.volatile ? { ...appContext, caller: context.caller } : appContext
     const resolved = route.resolve(query, format, around)
     if (resolved.connect !== undefined) return resolved.connect(context)
-    const { answer, from, isTransient } = await find(route, resolved, client, disconnected)
+    const { answer, from, isTransient } = await find(route, resolved, client, disconnected, charge)
     metrics.of(route.path).answered(from)
-    if (!('body' in answer)) return sendStream(context, client, answer, toHead(route, answer), now(), disconnected())
+    if (!('body' in answer)) {
+      const head = toHead(route, answer)
+      const charged = () => charge(resolved.cost)
+      try {
+        return await sendStream(context, client, answer, head, now(), disconnected(), charged)
+      } catch (error) {
+        if (error instanceof DataChanged) cache.drop(resolved.key)
+        throw error
+      }
+    }
     const { body } = answer
     // After `close` the body has been sent or its client has disconnected, so the buffer is no longer in use.
     if (isTransient === true && Buffer.isBuffer(body))
@@ -177,15 +216,16 @@ export function createServing(
       const isKnown = knownRequests.find(request) !== undefined
       if (!isKnown && !route.volatile && !route.isUrgent) queue.rejectEarly(clientKeyOf(request))
       const disconnected = createDisconnectSignal(response)
-      const work = () => attempt(route, context, inPath, disconnected)
+      const charge = createCharge(context)
+      const work = () => attempt(route, context, inPath, { disconnected, charge })
       await retryChanged(() => response.headersSent, work).catch((error: unknown) => {
         if (!(error instanceof ClientDisconnected)) throw error
       })
     },
-    answer: async (route, { url, client, requestId, inPath }, signal) => {
+    answer: async (route, { url, client, requestId, inPath, charge }, signal) => {
       try {
         const { query, format } = parse(route, url, undefined, inPath)
-        const work = () => find(route, route.resolve(query, format, appContext), client, () => signal)
+        const work = () => find(route, route.resolve(query, format, appContext), client, () => signal, charge)
         const { answer, from } = await retryChanged(() => false, work)
         metrics.of(route.path).answered(from)
         if (!('body' in answer)) throw tooLong()
@@ -204,7 +244,7 @@ export function createServing(
       if (known === undefined) return false
       const at = now()
       const answer = cache.find(known.key, known.route.datasets, at)
-      if (answer === undefined) return false
+      if (answer === undefined || !('body' in answer)) return false
       // Counted now and not at the response's end: a listener would cost more than finding the bytes.
       const count = () => known.meters.servedFromCache(context.response.statusCode, context.startedAt)
       const sending = sendReady(context, answer, { now: at, from: 'cache', compression, encoding: known.encoding })

@@ -77,6 +77,8 @@ export type SendStream = (
   head: Head,
   now: number,
   disconnected: AbortSignal,
+  /** Charges the client before a statement starts. */
+  charge?: () => Promise<void>,
 ) => Promise<void>
 
 /** Whether a request selects a range of this representation. */
@@ -187,7 +189,7 @@ export function createStreaming({ spools, compression, files, admission }: Strea
       void rest?.return(undefined)
     }
   }
-  return async (context, client, answer, head, now, disconnected) => {
+  return async (context, client, answer, head, now, disconnected, charge) => {
     disconnected.throwIfAborted()
     const { request, response } = context
     const { encoding, tag, usesFile } = toForm(context, answer)
@@ -204,6 +206,7 @@ export function createStreaming({ spools, compression, files, admission }: Strea
     // Clients that read remote Parquet and Arrow files send HEAD for the length. HEAD for other formats needs no
     // statement.
     if (request.method === 'HEAD' && !usesFile) return void response.writeHead(200, toHeaders()).end()
+    if ('open' in answer && !(usesFile && files.has(tag))) await charge?.()
     const release = longAnswers.add(response, client)
     try {
       const file =

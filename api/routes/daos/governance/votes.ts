@@ -24,6 +24,7 @@ import { include, oneId, page } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
 import { answerRecords, toObject } from '../../../records/answer.ts'
 import { idValue, numberOrNull, timeValue } from '../../../records/table.ts'
+import { VALUES_PER_LIST } from '../../../route/cost.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { daoKind } from '../../../route/entities.ts'
 
@@ -139,6 +140,7 @@ export const governanceVotesRoute = defineRoute({
   },
   record: vote,
   recordWith: { record: detailedVote, members: BROUGHT, shapes: [voteOfSource, voteWithParameters] },
+  estimateValues: () => VALUES_PER_LIST,
   datasets: [governance, governors],
   headers: LIST_HEADERS,
   mayHaveNoData: true,
