@@ -31,8 +31,8 @@ const toText = ({ url = '', headers }: RawRequest) =>
  * `registryVersion` returns the current version of the registry. With another version a name may belong to another
  * entity or to none.
  */
-export function createResolvedRequests<T>(registryVersion: () => string): ResolvedRequests<T> {
-  const entries = new LRUCache<string, { readonly resolved: T; readonly version: string }>({ max: MAX_RESOLVED })
+export function createResolvedRequests<T>(registryVersion: () => string, max = MAX_RESOLVED): ResolvedRequests<T> {
+  const entries = new LRUCache<string, { readonly resolved: T; readonly version: string }>({ max })
   return {
     add: (request, resolved, version) => {
       const text = toText(request)

@@ -30,7 +30,7 @@ type InPath = Readonly<Record<string, string | string[]>>
 export interface Serving {
   /** The URLs of the last `most` answered requests, the most recent first. */
   listRecent(most: number): string[]
-  /** Answers from the response cache, before anything is parsed. Returns whether it did. */
+  /** Sends an answer or a rejection from the caches, before anything is parsed. Returns whether it did. */
   serveCached(context: RequestContext): boolean
   /** Answers a GET or HEAD request for a route, unless its client disconnects first. */
   serve(route: Route, context: RequestContext, inPath: InPath): Promise<void>
@@ -109,6 +109,15 @@ interface KnownRequest {
   readonly encoding: Encoding
 }
 
+/** A request that was rejected before. It depends only on its text and on the registry. */
+interface KnownRejection {
+  readonly problem: Problem
+  readonly meters: RouteMeters
+}
+
+/** Maximum number of cached rejections. A rejected request has up to a kilobyte. */
+const MAX_REJECTIONS = 2_000
+
 /** The handler of every route: parameters, response cache, conditional requests, encodings, failures, metrics. */
 export function createServing(
   appContext: AppContext,
@@ -137,6 +146,7 @@ export function createServing(
   metrics.keeps('pieces', chunks.maxBytes, () => chunks.bytes)
   metrics.keepsPoints(() => chunks.points)
   const knownRequests = createResolvedRequests<KnownRequest>(currentVersion)
+  const rejections = createResolvedRequests<KnownRejection>(currentVersion, MAX_REJECTIONS)
 
   /** Finds the answer in the cache, assembles it from cached chunks, or makes it. Only the last one waits in the queue. */
   const find = async (
@@ -164,6 +174,21 @@ export function createServing(
     return { answer, from: 'made', isTransient }
   }
 
+  /** Parses and resolves a request. A rejection is cached: repeating it costs no more than a cached answer. */
+  const resolve = (route: Route, context: RequestContext, inPath: InPath): ResolvedRequest => {
+    const { url = '', headers } = context.request
+    const version = currentVersion()
+    try {
+      const { query, format } = parse(route, url, headers.accept, inPath)
+      const around = route.volatile ? { ...appContext, caller: context.caller } : appContext
+      return route.resolve(query, format, around)
+    } catch (error) {
+      if (error instanceof Problem && error.status < 500 && context.extra.length === 0)
+        rejections.add(context.request, { problem: error, meters: metrics.of(route.path) }, version)
+      throw error
+    }
+  }
+
   /** Handles a request: parse, resolve, find the answer, send. */
   const attempt = async (
     route: Route,
@@ -171,11 +196,9 @@ export function createServing(
     inPath: InPath,
     { disconnected, charge }: { readonly disconnected: DisconnectSignal; readonly charge: Charge },
   ) => {
-    const { url = '', headers } = context.request
+    const { headers } = context.request
     const client = clientKeyOf(context.request)
-    const { query, format } = parse(route, url, headers.accept, inPath)
-    const around = route.volatile ? { ...appContext, caller: context.caller } : appContext
-    const resolved = route.resolve(query, format, around)
+    const resolved = resolve(route, context, inPath)
     if (resolved.connect !== undefined) return resolved.connect(context)
     const { answer, from, isTransient } = await find(route, resolved, client, disconnected, charge)
     metrics.of(route.path).answered(from)
@@ -241,7 +264,14 @@ export function createServing(
       if (headers.range !== undefined || headers['if-match'] !== undefined) return false
       if (method !== 'GET' && method !== 'HEAD') return false
       const known = knownRequests.find(context.request)
-      if (known === undefined) return false
+      if (known === undefined) {
+        const rejected = rejections.find(context.request)
+        if (rejected === undefined) return false
+        setHeaders(context.response, context.limit ?? [])
+        failures.respond(context, rejected.problem)
+        rejected.meters.servedFromCache(rejected.problem.status, context.startedAt)
+        return true
+      }
       const at = now()
       const answer = cache.find(known.key, known.route.datasets, at)
       if (answer === undefined || !('body' in answer)) return false

@@ -117,6 +117,19 @@ describe('the cost of requests', () => {
     expect([range.status, after - remainingOf(range)]).toEqual([206, 1])
   })
 
+  it('is one unit for a rejection, which is the same when it is repeated', async () => {
+    const { request } = await start({ anonymous: 10 })
+    const filters = Array.from({ length: 10 }, (_, index) => `filter=financialData.percentChanges${index}d>1`)
+    const path = `/data/tokens?${filters.join('&')}`
+    const [first, second] = [await request(path), await request(path)]
+    expect([first.status, second.status, remainingOf(first), remainingOf(second)]).toEqual([400, 400, 9, 8])
+    const [one, other] = [problemBody.parse(await first.json()), problemBody.parse(await second.json())]
+    expect({ ...other, requestId: '' }).toEqual({ ...one, requestId: '' })
+    expect([one, other].map(({ requestId }) => requestId)).toEqual(
+      [first, second].map(({ headers }) => headers.get('x-request-id')),
+    )
+  })
+
   it('may exceed what remains, but not begin without a remaining unit', async () => {
     const { request } = await start({ anonymous: 3 })
     const path = `/data/tokens/historic-financial?id=${UNI}&id=${AAVE}&start=2024-01-01&end=2024-01-31&interval=5m&format=csv`
