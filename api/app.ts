@@ -5,6 +5,7 @@ import { createReadiness } from '../shared/store/readiness.ts'
 import { createCounter, createGauge, METRICS } from '../shared/telemetry/metric-list.ts'
 import type { Admission, AdmissionOptions, RateDecision } from './admission/admission.ts'
 import { createChunkCache } from './cache/chunks.ts'
+import { ClientDisconnected } from './cache/single-flight.ts'
 import { createCounts } from './coverage/counts.ts'
 import { FIXED_HEADERS, type FlatHeaders, setHeaders, toPreflightHeaders } from './http/headers.ts'
 import { createConnect } from './live/connect.ts'
@@ -26,6 +27,7 @@ import type { RequestContext } from './route/request-context.ts'
 import { openApiRoute } from './routes/openapi.ts'
 import { routes } from './routes.ts'
 import { createAnswerFiles } from './serving/answer-files.ts'
+import { type Compression, createCompression } from './serving/compression.ts'
 import { createFailures } from './serving/failures.ts'
 import { createApiMetrics, createRequestIds, inRequestSpan, noteFailure, noteHead } from './serving/observe.ts'
 import { createServing } from './serving/serve.ts'
@@ -110,10 +112,11 @@ function toRoutingProblem(error: unknown): unknown {
   return new Problem('invalid_parameter', 'The path has a malformed percent-encoding.', { cause: error })
 }
 
-function createSendStream({ admission, config, log }: Options) {
+/** Creates the sending of long answers, and the files that they share with large assets. */
+function createSendStream({ admission, config, log }: Options, compression: Compression) {
   const disk = { maxBytes: config.api.spoolBytes / 2, log }
   const files = createAnswerFiles({ ...disk, queue: admission.downloads })
-  return createStreaming({ admission, spools: createSpools(disk), files })
+  return { files, sendStream: createStreaming({ admission, compression, spools: createSpools(disk), files }) }
 }
 
 /** Creates the dependencies of the routes; `maxBytes` is the budget of the series cache. */
@@ -147,9 +150,13 @@ export function createApp(options: Options): RequestListener {
   const { admission, log } = options
   const { clientKeyOf: toClient, rateLimiter } = admission
   const appContext = createAppContext(options, cacheBytes - responseBytes)
-  const sendStream = createSendStream(options)
+  const compression = createCompression(admission)
+  const { files, sendStream } = createSendStream(options, compression)
   const failures = createFailures(log, options.config.api.publicUrl)
-  const serving = createServing(appContext, { failures, metrics, cacheBytes: responseBytes, admission, sendStream })
+  const serving = createServing(appContext, {
+    ...{ failures, metrics, cacheBytes: responseBytes },
+    ...{ admission, compression, sendStream },
+  })
   const toRequestId = createRequestIds()
   let document: OpenApi | undefined
   const toDocument = () => {
@@ -175,6 +182,7 @@ export function createApp(options: Options): RequestListener {
     })
   }
   const fail = (context: RequestContext, failure: unknown) => {
+    if (failure instanceof ClientDisconnected) return
     noteFailure(failure)
     failures.respond(context, failure)
   }
@@ -215,13 +223,13 @@ export function createApp(options: Options): RequestListener {
     })
   }
   app.use(createPublished(options.config.api.publishedFolder))
-  app.use(createDocs())
+  app.use(createDocs(compression))
   app.use(createOembed(options))
-  app.use(createPictures(appContext))
-  app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl }))
-  const logos = createLogos(options, log)
+  app.use(createPictures(appContext, { serving, admission, compression }))
+  app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl, compression }))
+  const logos = createLogos(options, { compression, log })
   app.use(logos.handler)
-  app.use(createExplorer({ ...options, logos: logos.version }))
+  app.use(createExplorer({ ...options, ...admission, files, compression, logos: logos.version }))
   app.use(() => {
     throw new Problem('not_found', 'No resource has this path.')
   })

@@ -1,4 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { availableParallelism } from 'node:os'
 import type { Redis } from 'ioredis'
 import type { Registry as MetricsRegistry } from 'prom-client'
 import type { Config } from '../../shared/config/config.ts'
@@ -19,8 +20,9 @@ import { createRateLimiter } from './rate-limit.ts'
  *
  * 1. `rateLimiter`: a key or an address has a number of requests in a time; more get 429.
  * 2. `answers`, or `downloads` for long answers: ClickHouse works for a bounded number of requests. The others wait in a
- *    bounded fair queue, or get 503 at once if they would have to wait too long.
- * 3. `longAnswers`, `statements` and `unreadBytes`: responses that clients have not read are bounded. The slowest reader
+ *    bounded fair queue, or get 503 at once if they would have to wait too long. `pictures` is the same for drawing.
+ * 3. `compression`: a bounded number of threads compresses. Encodings of cached answers that exist need no turn.
+ * 4. `longAnswers`, `statements` and `unreadBytes`: responses that clients have not read are bounded. The slowest reader
  *    is closed in favour of a new response, and any reader below the minimum rate is closed after half a minute.
  *
  * Answers from the caches pass only the first limit. Every rejection has `Retry-After`. The server itself limits the
@@ -32,6 +34,10 @@ export interface Admission {
   readonly rateLimiter: RateLimiter | undefined
   readonly answers: FairQueue
   readonly downloads: FairQueue
+  /** Compression of answers in the thread pool. */
+  readonly compression: FairQueue
+  /** Pictures that are drawn. */
+  readonly pictures: FairQueue
   /** Long answers until their clients have read them. */
   readonly longAnswers: ResponseLimit
   /** Long answers that ClickHouse is still writing. */
@@ -106,8 +112,8 @@ export interface Caller {
   readonly holder: Holder | undefined
   readonly allowance: Allowance
   readonly standing: Standing
-  /** Counts an additional request that another request of the caller requires. */
-  charge(): Promise<RateDecision>
+  /** Counts additional units of a request, or a further request that it requires. It may proceed if one unit remained. */
+  charge(units?: number): Promise<RateDecision>
 }
 
 export interface RateLimits {
@@ -144,6 +150,15 @@ const MAX_WAITING_ANSWERS = 512
  * wait. Clients of long answers tolerate a longer wait.
  */
 const DOWNLOADS = { maxWaiting: 256, maxWaitMs: 30_000, maxHeavyWaitMs: 15_000 }
+/**
+ * A piece of compression takes about a millisecond, and a rejection would end a response that has begun, so it may wait
+ * long. Each response has at most one waiting piece.
+ */
+const COMPRESSION = { maxWaiting: 4096, maxWaitingPerClient: 1024, maxWaitMs: 60_000, maxHeavyWaitMs: 60_000 }
+/** Threads of Node's pool that compress; the others read files and resolve names. */
+const COMPRESSION_SLOTS = Math.min(3, Math.max(2, availableParallelism() - 1))
+/** One thread draws. A client has one slot, so that the next picture is of another client if one waits. */
+const PICTURES = { slots: 2, slotsPerClient: 1, maxWaiting: 256, maxWaitMs: 30_000, maxHeavyWaitMs: 30_000 }
 /** Each long answer uses memory and possibly a file. One client uses at most half, so that other clients are served. */
 const MAX_LONG_ANSWERS = 256
 const MAX_LONG_ANSWERS_PER_CLIENT = MAX_LONG_ANSWERS / 2
@@ -170,6 +185,11 @@ export function createAdmission(options: AdmissionOptions): Admission {
     rateLimiter: limits && createRateLimiter({ ...limits, clientKeyOf, rejected }),
     answers: createFairQueue(options.queue ?? answers, metersOf('answers')),
     downloads: createFairQueue({ ...DOWNLOADS, slots: maxDownloads }, metersOf('downloads')),
+    compression: createFairQueue(
+      { ...COMPRESSION, slots: COMPRESSION_SLOTS, slotsPerClient: 1 },
+      metersOf('compression'),
+    ),
+    pictures: createFairQueue(PICTURES, metersOf('pictures')),
     longAnswers: createResponseLimit(readers, MAX_LONG_ANSWERS, MAX_LONG_ANSWERS_PER_CLIENT),
     statements: createResponseLimit(readers, MAX_STATEMENTS),
     unreadBytes: createResponseLimit(readers, MAX_UNREAD_BYTES),

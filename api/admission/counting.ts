@@ -7,9 +7,16 @@ import type { Standing } from './admission.ts'
 
 type OnCounted = (standing: Standing, error?: unknown) => void
 
+/** Units to count for a client. */
+interface Charge {
+  readonly client: string
+  readonly allowance: Allowance
+  readonly units: number
+}
+
 export interface Counting {
-  /** Counts a request of a client, and reports the state of its window. */
-  count(clientKey: string, allowance: Allowance, onCounted: OnCounted): void
+  /** Counts units of a client, and reports the state of its window. They are within it if the first one is. */
+  count(request: Charge, onCounted: OnCounted): void
   /** Whether all processes count together, which means that Redis accepts writes now. */
   isShared(): Promise<boolean>
 }
@@ -21,8 +28,8 @@ interface Window {
   last: number
   /** End of the window, in milliseconds of this process's monotonic clock. */
   endsAt: number
-  /** Requests that the next command counts. */
-  waiting: OnCounted[]
+  /** Units that the next command counts. */
+  waiting: { readonly units: number; readonly onCounted: OnCounted }[]
   isCounting: boolean
 }
 
@@ -39,16 +46,16 @@ const MAX_WINDOWS = 10_000
 
 const isOpen = ({ endsAt }: Window) => performance.now() < endsAt
 
-/** Whether the next request needs no command: its position is reserved, or the quota is used up. */
-const isKnown = (window: Window, { requests }: Allowance) =>
-  isOpen(window) && (window.next <= window.last || window.last >= requests)
+/** Whether the next units need no command: their positions are reserved, or the quota is used up. */
+const isKnown = (window: Window, { requests }: Allowance, units: number) =>
+  isOpen(window) && (window.next + units - 1 <= window.last || window.last >= requests)
 
-/** Assigns the next position in the window to a request, and reports the remaining quota. */
-function take(window: Window, { requests }: Allowance, onCounted: OnCounted): void {
-  const own = window.next
-  window.next += 1
+/** Assigns the next positions in the window to units, and reports the remaining quota. */
+function take(window: Window, { requests }: Allowance, { units, onCounted }: Window['waiting'][number]): void {
+  const first = window.next
+  window.next += units
   const resetMs = Math.max(0, window.endsAt - performance.now())
-  onCounted({ isWithin: own <= requests, remaining: Math.max(0, requests - own), resetMs })
+  onCounted({ isWithin: first <= requests, remaining: Math.max(0, requests - window.next + 1), resetMs })
 }
 
 /** Number of requests to reserve in addition to the waiting ones. */
@@ -79,25 +86,28 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
     const limiter = limiters.get(name) ?? createLimiter(name, allowance)
     const ahead = countAhead(window, allowance)
     const counted = window.waiting.splice(0)
+    const units = counted.reduce((sum, one) => sum + one.units, 0)
     try {
       // Over its limit the library rejects with the state of the window.
-      const state = await limiter.consume(clientKey, counted.length + ahead).catch((over: unknown) => {
+      const state = await limiter.consume(clientKey, units + ahead).catch((over: unknown) => {
         if (over instanceof RateLimiterRes) return over
         throw over
       })
       window.endsAt = performance.now() + state.msBeforeNext
       window.last = state.consumedPoints
-      window.next = state.consumedPoints - ahead - counted.length + 1
-      for (const onCounted of counted) take(window, allowance, onCounted)
+      window.next = state.consumedPoints - ahead - units + 1
+      for (const one of counted) take(window, allowance, one)
     } catch (error) {
-      for (const onCounted of counted) onCounted({ isWithin: false, remaining: 0, resetMs: 0 }, error)
+      for (const { onCounted } of counted) onCounted({ isWithin: false, remaining: 0, resetMs: 0 }, error)
     }
   }
   const countAll = async (clientKey: string, allowance: Allowance, window: Window): Promise<void> => {
     window.isCounting = true
     while (window.waiting.length > 0) {
-      if (!isKnown(window, allowance)) await countWaiting(clientKey, allowance, window)
-      else for (const onCounted of window.waiting.splice(0, 1)) take(window, allowance, onCounted)
+      const [first] = window.waiting
+      if (first === undefined || !isKnown(window, allowance, first.units))
+        await countWaiting(clientKey, allowance, window)
+      else for (const one of window.waiting.splice(0, 1)) take(window, allowance, one)
     }
     window.isCounting = false
   }
@@ -109,13 +119,14 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
         () => false,
       )
     },
-    count: (clientKey, allowance, onCounted) => {
+    count: ({ client: clientKey, allowance, units }, onCounted) => {
       // A changed allowance begins another window.
       const windowKey = `${clientKey} ${allowance.requests}/${allowance.seconds}`
       const window = windows.get(windowKey) ?? { next: 1, last: 0, endsAt: 0, waiting: [], isCounting: false }
-      if (!window.isCounting && isKnown(window, allowance)) return take(window, allowance, onCounted)
+      const one = { units, onCounted }
+      if (!window.isCounting && isKnown(window, allowance, units)) return take(window, allowance, one)
       windows.set(windowKey, window)
-      window.waiting.push(onCounted)
+      window.waiting.push(one)
       if (!window.isCounting) void countAll(clientKey, allowance, window)
     },
   }

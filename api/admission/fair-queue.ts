@@ -7,6 +7,8 @@ export interface QueueLimits {
   readonly slotsPerClient?: number
   /** Maximum of waiting requests of all clients. */
   readonly maxWaiting: number
+  /** Maximum of waiting requests of one client. */
+  readonly maxWaitingPerClient?: number
   /** A request with a longer expected wait is rejected; the shorter limit is for heavy clients. */
   readonly maxWaitMs?: number
   readonly maxHeavyWaitMs?: number
@@ -70,6 +72,7 @@ interface Client {
 export function createFairQueue(limits: QueueLimits, meters: QueueMeters): FairQueue {
   const { slots, slotsPerClient = slots, maxWaiting, clock = () => performance.now() } = limits
   const { maxWaitMs = MAX_WAIT_MS, maxHeavyWaitMs = MAX_HEAVY_WAIT_MS } = limits
+  const { maxWaitingPerClient = MAX_WAITING_PER_CLIENT } = limits
   const heavySlots = Math.min(slotsPerClient, Math.ceil(slots * HEAVY_SHARE))
   /** Clients with waiting or running requests, in the order of their turns: a map keeps the order of insertion. */
   const clients = new Map<ClientKey, Client>()
@@ -115,7 +118,7 @@ export function createFairQueue(limits: QueueLimits, meters: QueueMeters): FairQ
   /** Whether a new request of the client would wait too long. The burst of a client that is not flooding may wait. */
   const isTooLong = (client: Client): boolean => {
     const { size } = client.queue
-    if (size >= MAX_WAITING_PER_CLIENT) return true
+    if (size >= maxWaitingPerClient) return true
     const isFlooding = isHeavy(client) && size >= MODEST
     return isFlooding ? expectWaitMs(client, size) > maxHeavyWaitMs : expectWaitMs(client, 0) > maxWaitMs
   }

@@ -59,9 +59,10 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter | un
     if (allowance === undefined) return then({ ...UNLIMITED, ...rejection })
     const policy = holder === undefined ? 'address' : 'key'
     const who = `${policy}:${holder?.id ?? clientKeyOf(request)}`
-    const count = (decide: typeof then) =>
-      counting.count(who, allowance, (standing, error) => {
-        const caller: Caller = { holder, allowance, standing, charge: () => new Promise(count) }
+    const count = (decide: typeof then, units = 1) =>
+      counting.count({ client: who, allowance, units }, (standing, error) => {
+        const charge: Caller['charge'] = (more) => new Promise((resolve) => count(resolve, more))
+        const caller: Caller = { holder, allowance, standing, charge }
         const headers = error === undefined ? toHeaders(policy, allowance, standing) : []
         if (standing.isWithin) return decide({ caller, headers, ...rejection })
         rejected()

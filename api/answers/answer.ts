@@ -123,7 +123,12 @@ export class DataChanged extends DataError {
  */
 const HELD_BYTES = 32 * 1024
 
-const hasFailed = (end: Buffer) => FAILED.test(end.subarray(-FAILED_BYTES).toString('latin1'))
+/** Whether bytes end in the text of a failure. */
+export const hasFailed = (end: Buffer) => FAILED.test(end.subarray(-FAILED_BYTES).toString('latin1'))
+
+/** A temporary failure in the middle of an answer: unlike an unexpected shape, it has a cause. */
+export const toBrokenOff = (name: string, reason: string) =>
+  new DataError('storage', `ClickHouse, ${name}: the answer broke off`, { cause: new Error(reason) })
 
 /** Whether the bytes are the end of a complete answer. */
 function isComplete(end: Buffer, ending: StreamAnswer['ending']): boolean {
@@ -144,12 +149,8 @@ export async function* frame(
 ): AsyncGenerator<Buffer> {
   yield Buffer.from(before)
   const held = yield* holdBack(source, HELD_BYTES)
-  if (hasFailed(held)) {
-    throw new DataError('storage', 'ClickHouse failed in the middle of an answer')
-  }
-  if (!isComplete(held, ending)) {
-    throw new DataError('storage', 'ClickHouse broke off in the middle of an answer')
-  }
+  if (hasFailed(held)) throw toBrokenOff('long answer', 'it ends in the text of a failure')
+  if (!isComplete(held, ending)) throw toBrokenOff('long answer', 'it is incomplete')
   if (!(await holds(signal))) throw new DataChanged()
   yield held
   yield Buffer.from(after)
@@ -199,5 +200,23 @@ export async function openFramed(answer: StreamAnswer, signal: AbortSignal): Pro
   } catch (cause) {
     if (cause instanceof DataError) throw cause
     throw new DataError('storage', 'ClickHouse broke off before the first byte of an answer', { cause })
+  }
+}
+
+/**
+ * Reads within the time limit of an answer, including the wait for a statement.
+ * @throws DataError `storage`
+ */
+export async function inTime<T>(
+  timeoutMs: number,
+  read: (signal: AbortSignal) => Promise<T>,
+  abandoned?: AbortSignal,
+): Promise<T> {
+  const late = AbortSignal.timeout(timeoutMs)
+  try {
+    return await read(abandoned === undefined ? late : AbortSignal.any([abandoned, late]))
+  } catch (error) {
+    if (error !== late.reason) throw error
+    throw new DataError('storage', `ClickHouse: no answer within ${timeoutMs / 1000} s`, { cause: error })
   }
 }

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
 import type { Sized } from '../cache/chunks.ts'
+import { hasFailed, toBrokenOff } from './answer.ts'
 import { JSON_RECORDS } from './formats.ts'
 
 /** Rows of a series as JSON, ordered by time. */
@@ -139,10 +140,7 @@ export async function readWritten(db: Database, statement: Statement): Promise<{
  * @throws DataError `storage`
  */
 export async function readAnswer(db: Database, statement: Statement & { format: string }): Promise<Buffer> {
-  const stream = await db.stream(statement)
-  try {
-    return await buffer(stream)
-  } catch (cause) {
-    throw new DataError('storage', `ClickHouse, ${statement.name}: the answer broke off`, { cause })
-  }
+  const bytes = await buffer(await db.stream(statement))
+  if (hasFailed(bytes)) throw toBrokenOff(statement.name, 'it ends in the text of a failure')
+  return bytes
 }

@@ -31,8 +31,8 @@ const toText = ({ url = '', headers }: RawRequest) =>
  * `registryVersion` returns the current version of the registry. With another version a name may belong to another
  * entity or to none.
  */
-export function createResolvedRequests<T>(registryVersion: () => string): ResolvedRequests<T> {
-  const entries = new LRUCache<string, { readonly resolved: T; readonly version: string }>({ max: MAX_RESOLVED })
+export function createResolvedRequests<T>(registryVersion: () => string, max = MAX_RESOLVED): ResolvedRequests<T> {
+  const entries = new LRUCache<string, { readonly resolved: T; readonly version: string }>({ max })
   return {
     add: (request, resolved, version) => {
       const text = toText(request)
@@ -113,6 +113,8 @@ export interface ResponseCache<A extends Cacheable, S extends object> {
   readonly bytes: number
   /** Returns the cached answer if it is valid at `at` (Unix milliseconds). */
   find(key: string, datasets: readonly DatasetFacts[], at: number): A | undefined
+  /** Evicts an answer whose data has changed. */
+  drop(key: string): void
   /**
    * Offers an answer that was made from cached chunks. The cache stores it on the second request only. Returns whether
    * it was stored.
@@ -226,6 +228,7 @@ export function createResponseCache<A extends Cacheable, S extends object>(optio
       return entries.calculatedSize
     },
     find,
+    drop: (key) => void entries.delete(key),
     offer: ({ key, registryVersion, datasets }, answer) => {
       if (!isWorthCaching(key, answer)) return false
       const versions = versionsOf(datasets)

@@ -71,8 +71,12 @@ export type Encoding = 'identity' | 'gzip' | 'zstd' | 'br'
 
 /** Zstandard, which Node has from 22.15 on. The types of Node 20 do not contain it. */
 interface Zstandard {
-  zstdCompress(body: Buffer, callback: (error: Error | null, bytes: Buffer) => void): void
-  createZstdCompress(): Transform
+  zstdCompress(body: Buffer, options: ZstandardOptions, callback: (error: Error | null, bytes: Buffer) => void): void
+  createZstdCompress(options: ZstandardOptions): Transform
+}
+interface ZstandardOptions {
+  readonly params: Readonly<Record<number, number>>
+  readonly readableHighWaterMark?: number
 }
 
 const zstandard = 'zstdCompress' in zlib ? (zlib as unknown as Zstandard) : undefined
@@ -99,21 +103,52 @@ export function chooseEncoding(acceptEncoding: string | string[] | undefined): E
 const gzipBytes = promisify(gzip)
 const brotliBytes = promisify(brotliCompress)
 
-/** Complete answers are compressed once and served often; streams are compressed while a client waits. */
-const BROTLI_COMPLETE = { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }
-const BROTLI_STREAM = { params: { [constants.BROTLI_PARAM_QUALITY]: 2 } }
+/** ZSTD_c_compressionLevel, which the types of Node 20 do not contain. */
+const ZSTANDARD_LEVEL = 100
 
-export async function encode(body: Buffer, encoding: Encoding): Promise<Buffer> {
-  if (encoding === 'gzip') return gzipBytes(body)
-  if (encoding === 'zstd' && zstandard !== undefined) return promisify(zstandard.zstdCompress)(body)
-  return encoding === 'br' ? brotliBytes(body, BROTLI_COMPLETE) : body
+/** Levels of compression: of Brotli from 0 to 11, of gzip and Zstandard from 1. */
+interface Levels {
+  readonly br: number
+  readonly gzip: number
+  readonly zstd: number
 }
 
-/** A compression stage for a stream; undefined for identity. */
-export function createEncoder(encoding: Encoding): Transform | undefined {
-  if (encoding === 'gzip') return createGzip({ level: 1 })
-  if (encoding === 'zstd') return zstandard?.createZstdCompress()
-  return encoding === 'br' ? createBrotliCompress(BROTLI_STREAM) : undefined
+/** For streams and for answers that are not cached: they are compressed for each request. */
+const CHEAP: Levels = { br: 1, gzip: 1, zstd: 1 }
+
+/** For cached answers, which are compressed once, by the largest size: each level takes at most some milliseconds. */
+const CACHED: readonly (Levels & { readonly maxBytes: number })[] = [
+  { maxBytes: 64 * 1024, br: 5, gzip: 6, zstd: 3 },
+  { maxBytes: 256 * 1024, br: 3, gzip: 6, zstd: 3 },
+  { maxBytes: 1024 * 1024, br: 2, gzip: 4, zstd: 3 },
+]
+
+const toLevels = (bytes: number, isCached: boolean): Levels =>
+  (isCached ? CACHED.find(({ maxBytes }) => bytes <= maxBytes) : undefined) ?? CHEAP
+
+const toBrotliOptions = (quality: number) => ({ params: { [constants.BROTLI_PARAM_QUALITY]: quality } })
+
+/** Compresses a complete body in the thread pool. */
+export async function encode(
+  body: Buffer,
+  encoding: Encoding,
+  { isCached = true }: { readonly isCached?: boolean } = {},
+): Promise<Buffer> {
+  const { br, gzip: level, zstd } = toLevels(body.length, isCached)
+  if (encoding === 'gzip') return gzipBytes(body, { level })
+  if (encoding === 'zstd' && zstandard !== undefined)
+    return promisify(zstandard.zstdCompress)(body, { params: { [ZSTANDARD_LEVEL]: zstd } })
+  return encoding === 'br' ? brotliBytes(body, toBrotliOptions(br)) : body
+}
+
+/** A compression stage for a stream, with space for `readableHighWaterMark` bytes that are not read yet. */
+export function createEncoder(encoding: Exclude<Encoding, 'identity'>, readableHighWaterMark: number): Transform {
+  const { br, gzip: level, zstd } = CHEAP
+  const space = { readableHighWaterMark }
+  if (encoding === 'br') return createBrotliCompress({ ...toBrotliOptions(br), ...space })
+  if (encoding === 'zstd' && zstandard !== undefined)
+    return zstandard.createZstdCompress({ params: { [ZSTANDARD_LEVEL]: zstd }, ...space })
+  return createGzip({ level, ...space })
 }
 
 /**

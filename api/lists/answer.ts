@@ -2,7 +2,7 @@ import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
 import { HISTORY_START } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Answer } from '../answers/answer.ts'
+import { type Answer, toBrokenOff } from '../answers/answer.ts'
 import { FORMATS, type Representation, toDisposition } from '../answers/formats.ts'
 import { JSON_SETTINGS } from '../answers/rows.ts'
 import type { ChunkCache, Sized } from '../cache/chunks.ts'
@@ -135,7 +135,7 @@ ORDER BY is_end, isNull(market_cap), -ifNull(market_cap, 0), name, key`,
   })
   const listed = there === undefined ? undefined : new Set(there)
   let isComplete = false
-  for await (const line of readLines(stream, name)) {
+  for await (const line of readLines(stream)) {
     const [id = '', asOf = '', marketCap = '', json = ''] = line.split('\t')
     const key = Number(id)
     isComplete = json === END
@@ -147,25 +147,17 @@ ORDER BY is_end, isNull(market_cap), -ifNull(market_cap, 0), name, key`,
       json: Buffer.from(json),
     }
   }
-  if (!isComplete) throw brokenOff(name, new Error('the last row is missing'))
+  if (!isComplete) throw toBrokenOff(name, 'the last row is missing')
 }
 
-/** A retriable failure: the connection to the database broke while the records were read. */
-const brokenOff = (name: string, cause: unknown) =>
-  new DataError('storage', `ClickHouse, ${name}: the list of records broke off`, { cause })
-
 /** Splits at line feeds only: a text may contain other line separators. */
-async function* readLines(stream: AsyncIterable<Buffer>, name: string): AsyncGenerator<string> {
+async function* readLines(stream: AsyncIterable<Buffer>): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let rest = ''
-  try {
-    for await (const bytes of stream) {
-      const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
-      rest = lines.pop() ?? ''
-      yield* lines
-    }
-  } catch (cause) {
-    throw brokenOff(name, cause)
+  for await (const bytes of stream) {
+    const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    yield* lines
   }
 }
 

@@ -79,15 +79,13 @@ function toRefused(problem: Problem): Refused {
 }
 
 /**
- * Counts a request for the client's limit.
+ * Counts units for the client's limit.
  * @throws Refused when the limit is exhausted.
  */
-async function charge(call: Asking): Promise<void> {
+async function charge(call: Asking, units = 1): Promise<void> {
   const { caller, response } = call
-  const { isFirst } = call
-  call.isFirst = false
-  if (isFirst || caller === undefined) return
-  const { headers, rejection } = await caller.charge()
+  if (units === 0 || caller === undefined) return
+  const { headers, rejection } = await caller.charge(units)
   if (!response.headersSent) setHeaders(response, headers)
   if (rejection !== undefined) throw toRefused(toProblem(rejection))
 }
@@ -124,10 +122,11 @@ function createOwnSource({ serving, routes, toDocument, publicUrl, now }: Option
     const call = toCall()
     return inClientQueue(call.client, async () => {
       signal.throwIfAborted()
-      await charge(call)
+      await charge(call, call.isFirst ? 0 : 1)
+      call.isFirst = false
       const { client, requestId } = call
       const { body, headers } = await serving
-        .answer(route, { url, client, requestId }, signal)
+        .answer(route, { url, client, requestId, charge: (units) => charge(call, units - 1) }, signal)
         .catch((error: unknown) => {
           throw error instanceof Problem ? toRefused(error) : error
         })

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { RequestHandler } from 'express'
+import type { Compression } from '../serving/compression.ts'
 import { withRelativeLinks } from './links.ts'
 import { createPageHandler, type Page } from './page-handler.ts'
 
@@ -68,8 +69,9 @@ const PAGES: ReadonlyMap<string, Page> = new Map([
 ])
 
 /** Swagger UI, served from this host only. */
-export const createDocs = (): RequestHandler =>
+export const createDocs = (compression: Compression): RequestHandler =>
   createPageHandler({
+    compression,
     find: (path) => {
       const page = PAGES.get(path)
       return page === undefined ? undefined : { key: path, page }

@@ -1,12 +1,18 @@
 import { createReadStream, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
+import { addAbortSignal } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import type { Request, RequestHandler, Response } from 'express'
+import type { Admission } from '../admission/admission.ts'
+import { createDisconnectSignal } from '../cache/single-flight.ts'
 import { FIXED_HEADERS, setHeaders } from '../http/headers.ts'
 import { createMediaTypeChooser } from '../http/negotiation.ts'
 import { toUnavailable } from '../problem/problem.ts'
 import type { AppContext } from '../route/define-route.ts'
+import type { RequestContext } from '../route/request-context.ts'
+import type { AnswerFiles } from '../serving/answer-files.ts'
+import type { Compression } from '../serving/compression.ts'
 import { type Card, findCard, toCardHtml } from './cards.ts'
 import { type Content, toErrorCodes, toMissing } from './contents.ts'
 import { toRoot } from './links.ts'
@@ -120,23 +126,49 @@ function readAssets(all: readonly string[]): ReadonlyMap<string, Page> {
   ])
 }
 
-/** Streams a compressed file from the disk: it is too large for the memory of this process. */
-async function sendCompressed(request: Request, response: Response, file: string): Promise<void> {
-  const { requestId } = response.locals as { readonly requestId: string }
+/** A file that the build contains only in compressed form. */
+interface CompressedFile {
+  readonly path: string
+  /** Changes with the content. */
+  readonly name: string
+}
+
+type CompressedOptions = Pick<Admission, 'clientKeyOf' | 'longAnswers'> & { readonly files: AnswerFiles }
+
+/**
+ * Sends a compressed file from the disk: it is too large for the memory of this process. For clients that do not accept
+ * gzip it is decompressed once to a temporary file.
+ */
+async function sendCompressed(
+  { path, name }: CompressedFile,
+  { request, response }: { readonly request: Request; readonly response: Response },
+  { clientKeyOf, longAnswers, files }: CompressedOptions,
+): Promise<void> {
+  const { requestId, caller } = response.locals as Pick<RequestContext, 'requestId' | 'caller'>
+  const client = clientKeyOf(request)
+  const isCompressed = request.acceptsEncodings('gzip') !== false
   setHeaders(response, [
     ...FIXED_HEADERS,
     ...['X-Request-Id', requestId, 'Content-Type', 'application/wasm'],
-    ...['Cache-Control', FOREVER, 'Vary', 'Accept-Encoding'],
+    ...['Cache-Control', caller === undefined ? FOREVER : FOREVER.replace('public', 'private')],
+    ...['Vary', 'Accept-Encoding', ...(isCompressed ? ['Content-Encoding', 'gzip'] : [])],
   ])
-  const isCompressed = request.acceptsEncodings('gzip') !== false
-  if (isCompressed) response.setHeader('Content-Encoding', 'gzip')
   if (request.method === 'HEAD') return void response.end()
-  const bytes = createReadStream(file)
+  const release = longAnswers.add(response, client)
   try {
-    await (isCompressed ? pipeline(bytes, response) : pipeline(bytes, createGunzip(), response))
+    const signal = createDisconnectSignal(response)()
+    if (isCompressed) return await pipeline(createReadStream(path), response)
+    const decompress = async (abandoned: AbortSignal) =>
+      addAbortSignal(abandoned, createReadStream(path).compose(createGunzip()))
+    const file = await files.get(name, client, decompress, signal)
+    if (file === undefined) throw toUnavailable('There is no space to decompress this file: accept gzip.')
+    response.setHeader('Content-Length', file.length)
+    await pipeline(file.read({ start: 0, end: file.length - 1 }), response)
   } catch (error) {
     // A client may disconnect before the end.
     if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+  } finally {
+    release()
   }
 }
 
@@ -150,7 +182,10 @@ export function createExplorer({
   config,
   registry,
   logos,
-}: Pick<AppContext, 'config' | 'registry'> & { readonly logos: string | undefined }): RequestHandler {
+  compression,
+  ...options
+}: Pick<AppContext, 'config' | 'registry'> &
+  CompressedOptions & { readonly logos: string | undefined; readonly compression: Compression }): RequestHandler {
   const { mode } = config
   if (!existsSync(join(BUILT, 'index.html')))
     return (request, _response, next) => {
@@ -166,9 +201,13 @@ export function createExplorer({
   const compressed = new Map(
     names
       .filter((name) => COMPRESSED.test(name))
-      .map((name) => [`/assets/${name.replace(/\.gz$/, '')}`, join(BUILT, 'assets', name)]),
+      .map((name): [string, CompressedFile] => [
+        `/assets/${name.replace(/\.gz$/, '')}`,
+        { name, path: join(BUILT, 'assets', name) },
+      ]),
   )
   const pages = createPageHandler({
+    compression,
     base: 'self',
     find: (path) => {
       if (ADDRESSES.test(path)) return toDocument(html, path, findCard({ config, registry }, path))
@@ -180,7 +219,7 @@ export function createExplorer({
   })
   return (request, response, next) => {
     const file = compressed.get(request.path)
-    if (file !== undefined) return sendCompressed(request, response, file)
+    if (file !== undefined) return sendCompressed(file, { request, response }, options)
     return pages(request, response, (failure) => {
       if (failure === undefined && isForBrowser(request)) sendMissing(html, request, response)
       else next(failure)

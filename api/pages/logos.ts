@@ -8,6 +8,7 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 import { FIXED_HEADERS, setHeaders } from '../http/headers.ts'
 import type { AppContext } from '../route/define-route.ts'
 import { daoKind } from '../route/entities.ts'
+import type { Compression } from '../serving/compression.ts'
 import { createPageHandler, FOREVER, type Page } from './page-handler.ts'
 
 const TYPES: Readonly<Record<string, string>> = { '.png': 'image/png', '.jpg': 'image/jpeg', '.webp': 'image/webp' }
@@ -25,7 +26,10 @@ export interface Logos {
  * Serves `/logos/<version>/<id>` for tokens and for DAOs, which have the logo of their token. Other ids are redirected
  * to their letters.
  */
-export function createLogos({ config, registry }: Pick<AppContext, 'config' | 'registry'>, log: Logger): Logos {
+export function createLogos(
+  { config, registry }: Pick<AppContext, 'config' | 'registry'>,
+  { compression, log }: { readonly compression: Compression; readonly log: Logger },
+): Logos {
   const folder = logosFolder(config.dataDir)
   const found = read(folder, log)
   if (found === undefined) return { version: undefined, handler: (_request, _response, next) => next() }
@@ -41,6 +45,7 @@ export function createLogos({ config, registry }: Pick<AppContext, 'config' | 'r
     return { key: logo.file, page: { type, make, cacheControl: FOREVER } }
   }
   const serve = createPageHandler({
+    compression,
     find: (path) => (path.startsWith(prefix) ? toPage(path.slice(prefix.length)) : undefined),
   })
   return {

@@ -2,6 +2,7 @@ import type { RequestHandler } from 'express'
 import { toTagValue } from '../http/negotiation.ts'
 import { parseParameters, readQuery } from '../parameters/parse.ts'
 import type { RequestContext } from '../route/request-context.ts'
+import type { Compression } from '../serving/compression.ts'
 import type { ReadyAnswer } from '../serving/respond.ts'
 import { sendReady } from '../serving/respond.ts'
 
@@ -29,7 +30,7 @@ export const toPolicy = (base: 'none' | 'self', ancestors: "'none'" | '*' = "'no
     `base-uri '${base}'; form-action 'self'; frame-ancestors ${ancestors}`,
   ].join(' ')
 
-function toAnswer(page: Page, policy: string): ReadyAnswer {
+export function toAnswer(page: Page, policy: string): ReadyAnswer {
   const body = Buffer.from(page.make())
   const headers = [
     ...['Content-Type', page.type],
@@ -47,6 +48,7 @@ function toAnswer(page: Page, policy: string): ReadyAnswer {
       expiresAt,
       hasRanges: true,
       isPacked: /^image\/(?!svg)/.test(page.type),
+      isTransient: page.isUncached === true,
     },
     head: { headers, staleAt: null, maxAge: undefined, cacheControl, expiresAt },
     forms: new Map(),
@@ -60,6 +62,7 @@ function toAnswer(page: Page, policy: string): ReadyAnswer {
 export function createPageHandler(options: {
   readonly find: (path: string) => { readonly key: string; readonly page: Page } | undefined
   readonly base?: 'none' | 'self'
+  readonly compression: Pick<Compression, 'compress'>
 }): RequestHandler {
   const cached = new Map<string, ReadyAnswer>()
   const policy = toPolicy(options.base ?? 'none')
@@ -77,6 +80,7 @@ export function createPageHandler(options: {
     await sendReady({ request, response, requestId, startedAt, caller, extra: [] }, answer, {
       now: Date.now(),
       from: 'cache',
+      compression: options.compression,
     })
   }
 }

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RequestHandler } from 'express'
 import type { OpenApi } from '../openapi/shape.ts'
+import type { Compression } from '../serving/compression.ts'
 import { GUIDES, toGuide, toGuideList } from './guides.ts'
 import { withAbsoluteLinks, withRelativeLinks } from './links.ts'
 import { toLlmsText } from './llms.ts'
@@ -46,9 +47,14 @@ function toPages(document: OpenApi, base: string): ReadonlyMap<string, Page> {
 }
 
 /** The reference, the guides and llms.txt, served from this host only. */
-export function createPages(options: { toDocument: () => OpenApi; publicUrl: string }): RequestHandler {
+export function createPages(options: {
+  toDocument: () => OpenApi
+  publicUrl: string
+  compression: Compression
+}): RequestHandler {
   let pages: ReadonlyMap<string, Page> | undefined
   return createPageHandler({
+    compression: options.compression,
     find: (path) => {
       pages ??= toPages(options.toDocument(), options.publicUrl)
       const page = pages.get(path)

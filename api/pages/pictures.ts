@@ -3,14 +3,20 @@ import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { RequestHandler } from 'express'
 import { LRUCache } from 'lru-cache'
-import { FIXED_HEADERS, setHeaders } from '../http/headers.ts'
+import type { Admission, ClientKey } from '../admission/admission.ts'
+import { createDisconnectSignal, createSingleFlight } from '../cache/single-flight.ts'
 import { parseParameters, readQuery } from '../parameters/parse.ts'
-import { readDay } from '../prices/day.ts'
-import { Problem, toUnavailable } from '../problem/problem.ts'
+import { Problem } from '../problem/problem.ts'
 import type { AppContext } from '../route/define-route.ts'
 import { daoKind, tokenKind } from '../route/entities.ts'
+import type { RequestContext } from '../route/request-context.ts'
+import { chart24hRoute } from '../routes/charts/24h.ts'
+import type { Compression } from '../serving/compression.ts'
+import { type ReadyAnswer, sendReady } from '../serving/respond.ts'
+import type { Serving } from '../serving/serve.ts'
 import { toInitials, toMark } from '../svg/mark.ts'
-import { toSparkline, toXml } from '../svg/sparkline.ts'
+import { toXml } from '../svg/sparkline.ts'
+import { toAnswer, toPolicy } from './page-handler.ts'
 
 /** Size of a picture, which sites that show a link expect. */
 export const [PICTURE_WIDTH, PICTURE_HEIGHT] = [1200, 630]
@@ -24,8 +30,6 @@ const FONTS = [
   require.resolve('@fontsource/inter/files/inter-cyrillic-500-normal.woff2'),
 ]
 
-/** Pictures that are drawn or wait for it; each takes about a tenth of a second. */
-const MOST_WAITING = 16
 /** The thread has 90 MB, so it ends if no picture is requested. */
 const IDLE_MS = 60_000
 
@@ -77,7 +81,6 @@ function createRenderer() {
 
   return (svg: string) =>
     new Promise<Buffer>((resolve, reject) => {
-      if (waiting.size >= MOST_WAITING) return reject(toUnavailable('Too many pictures are being drawn.'))
       running ??= start()
       clearTimeout(running.idle)
       running.worker.ref()
@@ -111,61 +114,110 @@ function toCard(card: { mark: string; name: string; about: string; below: string
 
 const PICTURES = /^\/og\/(tokens|daos)\/([0-9a-f]{24})\.png$/
 
-/** The SVG of a token or a DAO; undefined for unknown ids. */
-async function toSvg({ config, registry, db, now }: PictureContext, kind: string, id: string) {
+/** Draws a picture as SVG on behalf of a client. */
+type Draw = (
+  request: { readonly client: ClientKey; readonly requestId: string },
+  signal: AbortSignal,
+) => Promise<string>
+
+type PictureContext = Pick<AppContext, 'config' | 'registry' | 'now'>
+
+/** The chart in the picture of a token: an answer of its route, so that it is made from cached data. */
+const CHART = new URLSearchParams({ width: '1080', height: '280', theme: 'light' })
+
+/** Returns how the picture of a token or a DAO is drawn; undefined for unknown ids. */
+function findDraw({ config, registry }: PictureContext, serving: Serving, kind: string, id: string): Draw | undefined {
   const isDemo = config.mode === 'demo'
   const token = kind === 'tokens' ? tokenKind.byId(registry, id) : undefined
   if (token !== undefined) {
     const { name, symbol } = token
-    const day = await readDay(db, token, now())
-    const chart = toSparkline(name, day, { width: 1080, height: 280, theme: 'light' })
-    const last = day.points.at(-1)
-    const about = last === undefined ? symbol : `${symbol}, last 24 hours`
-    const below = `<g transform="translate(60 230)">${chart}</g>`
-    return toCard({ mark: toMark(id, name, symbol), name, about, below, isDemo })
+    return async (request, signal) => {
+      const chart = { ...request, url: `/charts/24h/${id}.svg?${CHART}`, inPath: { tokenId: id } }
+      const { body, headers } = await serving.answer(chart24hRoute, chart, signal)
+      const about = headers.includes('X-Data-As-Of') ? `${symbol}, last 24 hours` : symbol
+      const below = `<g transform="translate(60 230)">${body}</g>`
+      return toCard({ mark: toMark(id, name, symbol), name, about, below, isDemo })
+    }
   }
   const dao = kind === 'daos' ? daoKind.byId(registry, id) : undefined
   if (dao === undefined) return undefined
+  const mark = toMark(id, dao.name, toInitials(dao.name))
   const below = text(60, 330, 44, '#15191f', 'Treasury, votes, fees and community')
-  return toCard({ mark: toMark(id, dao.name, toInitials(dao.name)), name: dao.name, about: 'DAO', below, isDemo })
+  return async () => toCard({ mark, name: dao.name, about: 'DAO', below, isDemo })
 }
 
-type PictureContext = Pick<AppContext, 'config' | 'registry' | 'db' | 'now'>
+interface Picture {
+  readonly svg: string
+  readonly answer: ReadyAnswer
+  /** Unix milliseconds. */
+  readonly checkedAt: number
+}
+
+/** How long a picture is sent without reading its data again. */
+const HOLDS_MS = 300_000
+/** Pictures have about 20 kB, so more than a thousand fit. */
+const CACHE_BYTES = 32 * 1024 * 1024
+
+const toPictureAnswer = (png: Buffer) =>
+  toAnswer({ type: 'image/png', make: () => png, cacheControl: 'public, max-age=3600' }, toPolicy('none'))
+
+/** Pictures by path. One is drawn again only if its document has changed. */
+function createPictureCache({ pictures }: Pick<Admission, 'pictures'>, now: () => number) {
+  const render = createRenderer()
+  const singleFlight = createSingleFlight<Picture>(pictures)
+  const cache = new LRUCache<string, Picture>({
+    maxSize: CACHE_BYTES,
+    sizeCalculation: ({ svg, answer }) => svg.length + answer.size,
+  })
+  return {
+    find: (path: string): Picture | undefined => {
+      const cached = cache.get(path)
+      return cached !== undefined && Math.abs(now() - cached.checkedAt) < HOLDS_MS ? cached : undefined
+    },
+    /** Reads the data and draws in one slot of the queue. */
+    make: (path: string, client: ClientKey, toSvg: (signal: AbortSignal) => Promise<string>, signal: AbortSignal) => {
+      const work = async (abandoned: AbortSignal) => {
+        const checkedAt = now()
+        const svg = await toSvg(abandoned)
+        const cached = cache.get(path)
+        const answer = cached?.svg === svg ? cached.answer : toPictureAnswer(await render(svg))
+        const picture = { svg, answer, checkedAt }
+        cache.set(path, picture)
+        return picture
+      }
+      return singleFlight.share(path, work, client).call.join(signal)
+    },
+  }
+}
 
 /**
- * `/og/tokens/<id>.png` and `/og/daos/<id>.png`: pictures for sites that show links and refuse SVG. Drawn on demand, and
- * cached for some minutes.
+ * `/og/tokens/<id>.png` and `/og/daos/<id>.png`: pictures for sites that show links and refuse SVG, drawn on their first
+ * request.
  */
-export function createPictures(context: PictureContext): RequestHandler {
-  const render = createRenderer()
-  const cache = new LRUCache<string, Promise<Buffer | undefined>>({ max: 200, ttl: 300_000 })
-  const draw = async (kind: string, id: string) => {
-    const svg = await toSvg(context, kind, id)
-    return svg === undefined ? undefined : render(svg)
-  }
+export function createPictures(
+  context: PictureContext,
+  options: {
+    readonly serving: Serving
+    readonly admission: Pick<Admission, 'clientKeyOf' | 'pictures'>
+    readonly compression: Compression
+  },
+): RequestHandler {
+  const { serving, admission, compression } = options
+  const pictures = createPictureCache(admission, context.now)
   return async (request, response, next) => {
     const [, kind = '', id = ''] = PICTURES.exec(request.path) ?? []
     if (kind === '') return next()
     parseParameters({}, readQuery(request.originalUrl))
     const { path } = request
-    const cached = cache.get(path)
-    const drawn = cached ?? draw(kind, id)
-    // A hit must not extend the life of the picture.
-    if (cached === undefined) cache.set(path, drawn)
-    const png = await drawn.catch((error: unknown) => {
-      cache.delete(path)
-      throw error
-    })
-    if (png === undefined) {
-      cache.delete(path)
+    const draw = findDraw(context, serving, kind, id)
+    if (draw === undefined)
       throw new Problem('not_found', `There is no ${kind === 'tokens' ? 'token' : 'DAO'} with this id.`)
-    }
-    const { requestId } = response.locals as { readonly requestId: string }
-    setHeaders(response, [
-      ...FIXED_HEADERS,
-      ...['X-Request-Id', requestId, 'Content-Type', 'image/png', 'Content-Length', String(png.length)],
-      ...['Cache-Control', 'public, max-age=3600'],
-    ])
-    response.end(request.method === 'HEAD' ? undefined : png)
+    const { requestId, startedAt, caller } = response.locals as RequestContext
+    const cached = pictures.find(path)
+    const client = admission.clientKeyOf(request)
+    const toSvg = (signal: AbortSignal) => draw({ client, requestId }, signal)
+    const picture = cached ?? (await pictures.make(path, client, toSvg, createDisconnectSignal(response)()))
+    const sending = { now: context.now(), from: cached === undefined ? 'made' : 'cache', compression }
+    await sendReady({ request, response, requestId, startedAt, caller, extra: [] }, picture.answer, sending)
   }
 }

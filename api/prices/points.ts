@@ -3,6 +3,7 @@ import { createBatcher } from '../../shared/batcher.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS, INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import { inTime } from '../answers/answer.ts'
 import { type Rows, readAnswer } from '../answers/rows.ts'
 import { withSignal } from '../cache/single-flight.ts'
 import { toObject } from '../records/columns.ts'
@@ -202,27 +203,12 @@ export function createStoredPoints(db: Database, maxAnswers: number): StoredPoin
     const isAlone = (range: PointsRange) =>
       db.cluster !== undefined || countChunks(range, interval) > STATEMENT_CHUNKS / 2
     return (range, abandoned) =>
-      inTime(abandoned, db.answerTimeoutMs, (signal) =>
-        isAlone(range) ? read([range], signal).then(([rows]) => rows as StoredRows) : gather(range, signal),
+      inTime(
+        db.answerTimeoutMs,
+        (signal) =>
+          isAlone(range) ? read([range], signal).then(([rows]) => rows as StoredRows) : gather(range, signal),
+        abandoned,
       )
   }
   return Object.fromEntries(INTERVALS.map((interval) => [interval, createRead(interval)])) as StoredPoints
-}
-
-/**
- * Reads within the time limit of an answer, including the wait for a statement.
- * @throws DataError `storage`
- */
-async function inTime<T>(
-  abandoned: AbortSignal,
-  timeoutMs: number,
-  read: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const late = AbortSignal.timeout(timeoutMs)
-  try {
-    return await read(AbortSignal.any([abandoned, late]))
-  } catch (error) {
-    if (error !== late.reason) throw error
-    throw new DataError('storage', `ClickHouse: no answer within ${timeoutMs / 1000} s`, { cause: error })
-  }
 }

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { type Answer, MOST_CACHED, openFramed, type StreamAnswer, toStream } from '../answers/answer.ts'
+import { type Answer, inTime, MOST_CACHED, openFramed, type StreamAnswer, toStream } from '../answers/answer.ts'
 import { FORMATS, type Representation } from '../answers/formats.ts'
 import { columnTypes, toColumns, toSelectList } from './columns.ts'
 
@@ -280,9 +280,8 @@ FROM (SELECT *, ${rowHash} AS hash, rowNumberInAllBlocks() AS at FROM (${sql}))`
   return row ?? { records: 0, newest: 0, digest: '', last: '', is_cut: 0 }
 }
 
-async function collect(answer: StreamAnswer, timeoutMs: number): Promise<Buffer> {
-  return buffer(Readable.from(await openFramed(answer, AbortSignal.timeout(timeoutMs))))
-}
+const collect = (answer: StreamAnswer, timeoutMs: number): Promise<Buffer> =>
+  inTime(timeoutMs, async (signal) => buffer(Readable.from(await openFramed(answer, signal))))
 
 /**
  * Records as a table in the requested format, written by ClickHouse: short ones as bytes, long ones as a stream. `next`

@@ -18,6 +18,7 @@ import { createMediaTypeChooser } from '../http/negotiation.ts'
 import type { QueryShape } from '../parameters/parse.ts'
 import { recordParameters } from '../parameters/questions.ts'
 import { Problem } from '../problem/problem.ts'
+import { estimateValues, toUnits } from './cost.ts'
 import { type EntityKind, eachOfKind, findEach, findOne, type Named, oneOfKind } from './entities.ts'
 import type { Connect, RequestContext } from './request-context.ts'
 import type { StoredPoints } from './stored-points.ts'
@@ -171,6 +172,8 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   readonly mayHaveNoData?: boolean
   /** Cheap answers that are needed during incidents: they bypass the queue, and are cached. */
   readonly isUrgent?: boolean
+  /** Estimates the stored values that an answer reads, if it reads others than the points of its series. */
+  estimateValues?(call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'signal'>): number
   /** Additional headers of a 200 answer, name to description. */
   readonly headers?: Readonly<Record<string, string>>
   /** Makes the answer; every route has it or `connect`. */
@@ -221,6 +224,8 @@ export interface ResolvedRequest {
   readonly key: string
   /** The registry version that it was resolved with. */
   readonly registryVersion: string
+  /** The estimated units of the request if its answer is not cached. */
+  readonly cost: number
   /** Handles a request itself; undefined for every route with finite answers. */
   readonly connect: ((context: RequestContext) => void) | undefined
   /** The answer at a given time, if it can be assembled from the caches. */
@@ -319,6 +324,11 @@ export function defineRoute<
         widest && usual && toRepresentation({ path, query: canonical, format, record: widest, usual, names })
       const call = { ...appContext, registry, query: parsed, found: entities[0], entities, representation }
       return {
+        get cost() {
+          const whole = { entities: entities.length, now: call.now() }
+          const own = route.estimateValues?.(call as unknown as Parameters<NonNullable<typeof route.estimateValues>>[0])
+          return toUnits(own ?? estimateValues(query, parsed, whole))
+        },
         key: representation?.key ?? toQueryKey(path, canonical),
         registryVersion: registry.version,
         connect:

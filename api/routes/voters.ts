@@ -9,6 +9,7 @@ import { account } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
 import { toObject } from '../records/columns.ts'
 import { countOrNull, idValue, numberOrNull, timeValue, uint64 } from '../records/table.ts'
+import { VALUES_PER_LIST } from '../route/cost.ts'
 import { defineRoute } from '../route/define-route.ts'
 
 const membership = z
@@ -76,6 +77,7 @@ export const votersRoute = defineRoute({
     'The DAOs in which an address voted, on Snapshot and on governors, or in which it has delegated power, those with the most votes first. Votes count as in `/data/daos/governance/voters` with `source=all`. An address that never voted and has no power has none.',
   query: { address: account('The voter or delegate.') },
   record: membership,
+  estimateValues: () => VALUES_PER_LIST,
   datasets: [governance, governors, delegations],
   handle: async (call) => {
     const { db, registry, query } = call

@@ -11,6 +11,7 @@ import { oneOf, optionalLimit, time } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
 import { toObject } from '../records/columns.ts'
 import { timeValue, uint32 } from '../records/table.ts'
+import { countDays } from '../route/cost.ts'
 import { type AppContext, type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { toPoints } from './filled.ts'
 import {
@@ -74,6 +75,11 @@ export function defineDailySums(sums: DailySums): Route {
     response: z.union([toPoints({ record: plain, time: TIME }), toPoints({ record: likeForLike, time: TIME })]),
     datasets: [sums.dataset],
     headers: SERIES_HEADERS,
+    // Like for like, every member of each day is read.
+    estimateValues: ({ registry, query: { basis, limit, start, end }, now }) => {
+      const days = start === undefined ? (limit ?? DEFAULT_DAYS) : countDays({ start, end }, now())
+      return days * (basis === undefined ? 1 : sums.all(registry).length)
+    },
     peek: fromCache((call) => answer(call)),
     handle: (call) => answer(call),
   })

@@ -17,6 +17,8 @@ export interface AnswerFile {
 type Open = (signal: AbortSignal) => Promise<AsyncIterable<Buffer>>
 
 export interface AnswerFiles {
+  /** Whether the bytes that an entity tag names are on the disk. */
+  has(tag: string): boolean
   /**
    * Returns the bytes that an entity tag names; `open` writes them if they are not on the disk yet. Returns undefined
    * if there is no space or the disk fails. The caller must start reading in the same turn of the event loop. Rejects
@@ -141,6 +143,7 @@ export function createAnswerFiles({ maxBytes, queue, log, openFile = openUnnamed
     },
   })
   return {
+    has: (tag) => cached.has(tag),
     get: async (tag, client, open, signal) => {
       for (;;) {
         signal.throwIfAborted()

@@ -15,7 +15,6 @@ import {
   type ByteRange,
   chooseEncoding,
   type Encoding,
-  encode,
   isMatched,
   isSameAs,
   matchesTag,
@@ -26,6 +25,7 @@ import {
 import { Problem, toUnavailable } from '../problem/problem.ts'
 import { type Route, toDeprecationHeaders } from '../route/define-route.ts'
 import type { RequestContext } from '../route/request-context.ts'
+import type { Compression } from './compression.ts'
 
 /** An answer's bytes in one encoding, with the headers of a 304 and of a full response. */
 export interface EncodedForm {
@@ -45,6 +45,8 @@ export interface ReadyAnswer {
   readonly expiresAt: number
   /** Made without a database statement: it is cached on its second request. */
   readonly isQuick?: boolean
+  /** Only one request uses it, so its encodings are not reused. */
+  readonly isTransient?: boolean
   /** Already compressed: no other encodings are made. */
   readonly isPacked?: boolean
   /** Whether range requests are supported. */
@@ -115,9 +117,19 @@ export function toHead(route: Route, answer: Answer): Head {
 /** An answer that is sent in several writes and not cached. */
 export type LongAnswer = StreamAnswer | AssembledAnswer
 
-/** Turns a complete answer into a form for caching and sending. Returns a long answer unchanged. */
-export function toReady(route: Route, answer: Answer): ReadyAnswer | LongAnswer {
-  if ('open' in answer || ('assembled' in answer && answer.assembled.isLong)) return answer
+/** A long answer that clients read in ranges: what is cached is its digest, and how its statement starts. */
+export type RangedAnswer = StreamAnswer & { readonly size: number; readonly expiresAt: number }
+
+/** Estimated memory of a long answer without its bytes. */
+const RANGED_BYTES = 4096
+
+/** Turns an answer into a form for caching and sending. Returns a long answer that is not cached unchanged. */
+export function toReady(route: Route, answer: Answer): ReadyAnswer | RangedAnswer | LongAnswer {
+  if ('open' in answer) {
+    if (!FORMATS[answer.format ?? 'json'].isBinary || route.volatile) return answer
+    return { ...answer, size: RANGED_BYTES, expiresAt: answer.expiresAt ?? Number.POSITIVE_INFINITY }
+  }
+  if ('assembled' in answer && answer.assembled.isLong) return answer
   const body = 'body' in answer ? answer.body : answer.assembled
   const forms: ReadyAnswer['forms'] = new Map()
   return {
@@ -150,13 +162,6 @@ export async function retryChanged<T>(isSent: () => boolean, work: () => Promise
       if (tries === MOST_TRIES) throw toUnavailable('The data is changing at the moment.', error)
     }
   }
-}
-
-/** The bytes of a body in an encoding: at once, or compressed in the thread pool. */
-export function toBytes(body: ReadyAnswer['body'], encoding: Encoding): Buffer | Promise<Buffer> {
-  if (Buffer.isBuffer(body)) return encoding === 'identity' ? body : encode(body, encoding)
-  if (encoding === 'gzip') return body.toGzip()
-  return encoding === 'identity' ? body.toText() : encode(body.toText(), encoding)
 }
 
 /** Builds the form of an answer in one encoding and stores it for reuse. */
@@ -220,6 +225,7 @@ interface Sending {
   readonly now: number
   /** Origin of the answer, for `Server-Timing`. */
   readonly from: string
+  readonly compression: Pick<Compression, 'compress'>
   /** The encoding that the client prefers, if it is known. */
   readonly encoding?: Encoding
   /** Called with the bytes before they are sent. */
@@ -268,9 +274,10 @@ export function sendReady(context: RequestContext, answer: ReadyAnswer, sending:
     writeForm(context, answer, form, sending)
     return undefined
   }
-  const bytes = toBytes(answer.body, encoding)
-  const write = (made: Buffer) => writeForm(context, answer, toForm(answer, encoding, made), sending)
-  if (!Buffer.isBuffer(bytes)) return bytes.then(write)
-  write(bytes)
+  const write = (bytes: Buffer) => writeForm(context, answer, toForm(answer, encoding, bytes), sending)
+  const { body } = answer
+  if (encoding === 'identity') write(Buffer.isBuffer(body) ? body : body.toText())
+  else if (encoding === 'gzip' && !Buffer.isBuffer(body)) write(body.toGzip())
+  else return sending.compression.compress(answer, encoding, context).then(write)
   return undefined
 }

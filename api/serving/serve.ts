@@ -1,21 +1,23 @@
 import type { Admission, ClientKey } from '../admission/admission.ts'
+import { DataChanged } from '../answers/answer.ts'
 import { chooseFormat, type Format, formatByName } from '../answers/formats.ts'
 import { createResolvedRequests, createResponseCache, type Origin } from '../cache/responses.ts'
 import { ClientDisconnected, createDisconnectSignal, type DisconnectSignal } from '../cache/single-flight.ts'
-import type { FlatHeaders } from '../http/headers.ts'
+import { type FlatHeaders, setHeaders } from '../http/headers.ts'
 import { chooseEncoding, type Encoding } from '../http/negotiation.ts'
 import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { Problem } from '../problem/problem.ts'
 import type { AppContext, ResolvedRequest, Route } from '../route/define-route.ts'
 import type { RequestContext } from '../route/request-context.ts'
+import type { Compression } from './compression.ts'
 import type { Failures } from './failures.ts'
 import type { ApiMetrics, RouteMeters } from './observe.ts'
 import {
   type LongAnswer,
+  type RangedAnswer,
   type ReadyAnswer,
   retryChanged,
   sendReady,
-  toBytes,
   toHead,
   toReady,
   toStaleHeader,
@@ -28,7 +30,7 @@ type InPath = Readonly<Record<string, string | string[]>>
 export interface Serving {
   /** The URLs of the last `most` answered requests, the most recent first. */
   listRecent(most: number): string[]
-  /** Answers from the response cache, before anything is parsed. Returns whether it did. */
+  /** Sends an answer or a rejection from the caches, before anything is parsed. Returns whether it did. */
   serveCached(context: RequestContext): boolean
   /** Answers a GET or HEAD request for a route, unless its client disconnects first. */
   serve(route: Route, context: RequestContext, inPath: InPath): Promise<void>
@@ -38,7 +40,15 @@ export interface Serving {
    */
   answer(
     route: Route,
-    request: { readonly url: string; readonly client: string; readonly requestId: string },
+    request: {
+      readonly url: string
+      readonly client: string
+      readonly requestId: string
+      /** Parameters in the path of the route. */
+      readonly inPath?: InPath
+      /** Charges the client if the answer is not cached. */
+      readonly charge?: Charge
+    },
     signal: AbortSignal,
   ): Promise<{ readonly body: Buffer; readonly headers: FlatHeaders }>
 }
@@ -65,11 +75,30 @@ function parse(route: Route, url: string, accept?: string, inPath: InPath = {}) 
 const tooLong = () =>
   new Problem('invalid_parameter', 'The response is too long: request a shorter range or fewer records.')
 
+/**
+ * Charges a request for its estimated units, of which the first was counted before.
+ * @throws the rejection if the client's limit is used up.
+ */
+type Charge = (units: number) => Promise<void>
+
 /** An answer, its origin, and whether only this request uses it. */
 interface Found {
   readonly answer: ReadyAnswer | LongAnswer
   readonly from: Origin
   readonly isTransient?: boolean
+}
+
+/** Creates the charge of a request. It is charged once, even if its answer is made again because data changed. */
+function createCharge(context: RequestContext): Charge {
+  let isCharged = false
+  return async (units) => {
+    if (isCharged || units <= 1 || context.caller === undefined) return
+    isCharged = true
+    const { caller, headers, rejection } = await context.caller.charge(units - 1)
+    Object.assign(context, { caller, limit: headers })
+    if (!context.response.headersSent) setHeaders(context.response, headers)
+    if (rejection !== undefined) throw rejection
+  }
 }
 
 /** The result of resolving a request that was served before. Such a request is not parsed again. */
@@ -80,6 +109,15 @@ interface KnownRequest {
   readonly encoding: Encoding
 }
 
+/** A request that was rejected before. It depends only on its text and on the registry. */
+interface KnownRejection {
+  readonly problem: Problem
+  readonly meters: RouteMeters
+}
+
+/** Maximum number of cached rejections. A rejected request has up to a kilobyte. */
+const MAX_REJECTIONS = 2_000
+
 /** The handler of every route: parameters, response cache, conditional requests, encodings, failures, metrics. */
 export function createServing(
   appContext: AppContext,
@@ -88,14 +126,15 @@ export function createServing(
     metrics: ApiMetrics
     cacheBytes: number
     admission: Admission
+    compression: Compression
     sendStream: SendStream
   },
 ): Serving {
   const { now, changeFeed, chunks } = appContext
-  const { failures, metrics, cacheBytes, admission, sendStream } = options
+  const { failures, metrics, cacheBytes, admission, compression, sendStream } = options
   const { answers: queue, clientKeyOf } = admission
   const currentVersion = () => appContext.registry.version
-  const cache = createResponseCache<ReadyAnswer, LongAnswer>({
+  const cache = createResponseCache<ReadyAnswer | RangedAnswer, LongAnswer>({
     maxBytes: cacheBytes,
     changeFeed,
     registryVersion: currentVersion,
@@ -107,6 +146,7 @@ export function createServing(
   metrics.keeps('pieces', chunks.maxBytes, () => chunks.bytes)
   metrics.keepsPoints(() => chunks.points)
   const knownRequests = createResolvedRequests<KnownRequest>(currentVersion)
+  const rejections = createResolvedRequests<KnownRejection>(currentVersion, MAX_REJECTIONS)
 
   /** Finds the answer in the cache, assembles it from cached chunks, or makes it. Only the last one waits in the queue. */
   const find = async (
@@ -114,6 +154,7 @@ export function createServing(
     request: ResolvedRequest,
     client: ClientKey,
     disconnected: DisconnectSignal,
+    charge?: Charge,
   ): Promise<Found> => {
     const { key, registryVersion } = request
     const { datasets } = route
@@ -124,6 +165,7 @@ export function createServing(
     if (cached !== undefined) return { answer: cached, from: 'cache' }
     const assembled = await request.peek(at)
     if (assembled === undefined) {
+      await charge?.(request.cost)
       const lookup = { key, registryVersion, datasets, client: route.isUrgent ? undefined : client }
       return cache.get(lookup, make, disconnected)
     }
@@ -132,17 +174,44 @@ export function createServing(
     return { answer, from: 'made', isTransient }
   }
 
-  /** Handles a request: parse, resolve, find the answer, send. */
-  const attempt = async (route: Route, context: RequestContext, inPath: InPath, disconnected: DisconnectSignal) => {
+  /** Parses and resolves a request. A rejection is cached: repeating it costs no more than a cached answer. */
+  const resolve = (route: Route, context: RequestContext, inPath: InPath): ResolvedRequest => {
     const { url = '', headers } = context.request
+    const version = currentVersion()
+    try {
+      const { query, format } = parse(route, url, headers.accept, inPath)
+      const around = route.volatile ? { ...appContext, caller: context.caller } : appContext
+      return route.resolve(query, format, around)
+    } catch (error) {
+      if (error instanceof Problem && error.status < 500 && context.extra.length === 0)
+        rejections.add(context.request, { problem: error, meters: metrics.of(route.path) }, version)
+      throw error
+    }
+  }
+
+  /** Handles a request: parse, resolve, find the answer, send. */
+  const attempt = async (
+    route: Route,
+    context: RequestContext,
+    inPath: InPath,
+    { disconnected, charge }: { readonly disconnected: DisconnectSignal; readonly charge: Charge },
+  ) => {
+    const { headers } = context.request
     const client = clientKeyOf(context.request)
-    const { query, format } = parse(route, url, headers.accept, inPath)
-    const around = route.volatile ? { ...appContext, caller: context.caller } : appContext
-    const resolved = route.resolve(query, format, around)
+    const resolved = resolve(route, context, inPath)
     if (resolved.connect !== undefined) return resolved.connect(context)
-    const { answer, from, isTransient } = await find(route, resolved, client, disconnected)
+    const { answer, from, isTransient } = await find(route, resolved, client, disconnected, charge)
     metrics.of(route.path).answered(from)
-    if (!('body' in answer)) return sendStream(context, client, answer, toHead(route, answer), now(), disconnected())
+    if (!('body' in answer)) {
+      const head = toHead(route, answer)
+      const charged = () => charge(resolved.cost)
+      try {
+        return await sendStream(context, client, answer, head, now(), disconnected(), charged)
+      } catch (error) {
+        if (error instanceof DataChanged) cache.drop(resolved.key)
+        throw error
+      }
+    }
     const { body } = answer
     // After `close` the body has been sent or its client has disconnected, so the buffer is no longer in use.
     if (isTransient === true && Buffer.isBuffer(body))
@@ -158,7 +227,8 @@ export function createServing(
       const known = { route, key: resolved.key, meters: metrics.of(route.path), encoding }
       knownRequests.add(context.request, known, resolved.registryVersion)
     }
-    await sendReady(context, answer, { now: now(), from, ...(onSend && { onSend }) })
+    const sent = isTransient === true ? { ...answer, isTransient } : answer
+    await sendReady(context, sent, { now: now(), from, compression, ...(onSend && { onSend }) })
   }
 
   return {
@@ -169,19 +239,20 @@ export function createServing(
       const isKnown = knownRequests.find(request) !== undefined
       if (!isKnown && !route.volatile && !route.isUrgent) queue.rejectEarly(clientKeyOf(request))
       const disconnected = createDisconnectSignal(response)
-      const work = () => attempt(route, context, inPath, disconnected)
+      const charge = createCharge(context)
+      const work = () => attempt(route, context, inPath, { disconnected, charge })
       await retryChanged(() => response.headersSent, work).catch((error: unknown) => {
         if (!(error instanceof ClientDisconnected)) throw error
       })
     },
-    answer: async (route, { url, client, requestId }, signal) => {
+    answer: async (route, { url, client, requestId, inPath, charge }, signal) => {
       try {
-        const { query, format } = parse(route, url)
-        const work = () => find(route, route.resolve(query, format, appContext), client, () => signal)
+        const { query, format } = parse(route, url, undefined, inPath)
+        const work = () => find(route, route.resolve(query, format, appContext), client, () => signal, charge)
         const { answer, from } = await retryChanged(() => false, work)
         metrics.of(route.path).answered(from)
         if (!('body' in answer)) throw tooLong()
-        const body = await toBytes(answer.body, 'identity')
+        const body = Buffer.isBuffer(answer.body) ? answer.body : answer.body.toText()
         return { body, headers: [...answer.head.headers, ...toStaleHeader(answer.head, now())] }
       } catch (error) {
         throw signal.aborted ? error : failures.toProblem(requestId, error)
@@ -193,15 +264,25 @@ export function createServing(
       if (headers.range !== undefined || headers['if-match'] !== undefined) return false
       if (method !== 'GET' && method !== 'HEAD') return false
       const known = knownRequests.find(context.request)
-      if (known === undefined) return false
+      if (known === undefined) {
+        const rejected = rejections.find(context.request)
+        if (rejected === undefined) return false
+        setHeaders(context.response, context.limit ?? [])
+        failures.respond(context, rejected.problem)
+        rejected.meters.servedFromCache(rejected.problem.status, context.startedAt)
+        return true
+      }
       const at = now()
       const answer = cache.find(known.key, known.route.datasets, at)
-      if (answer === undefined) return false
+      if (answer === undefined || !('body' in answer)) return false
       // Counted now and not at the response's end: a listener would cost more than finding the bytes.
       const count = () => known.meters.servedFromCache(context.response.statusCode, context.startedAt)
-      const sending = sendReady(context, answer, { now: at, from: 'cache', encoding: known.encoding })
+      const sending = sendReady(context, answer, { now: at, from: 'cache', compression, encoding: known.encoding })
       if (sending === undefined) count()
-      else sending.then(count).catch((error: unknown) => failures.respond(context, error))
+      else
+        sending.then(count).catch((error: unknown) => {
+          if (!(error instanceof ClientDisconnected)) failures.respond(context, error)
+        })
       return true
     },
   }

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { Readable } from 'node:stream'
+import { Readable, type Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { DataError } from '../../shared/errors.ts'
 import type { Admission, ClientKey, Release } from '../admission/admission.ts'
@@ -10,7 +10,6 @@ import { FIXED_HEADERS } from '../http/headers.ts'
 import {
   type ByteRange,
   chooseEncoding,
-  createEncoder,
   type Encoding,
   isSameAs,
   matchesTag,
@@ -20,6 +19,7 @@ import {
 } from '../http/negotiation.ts'
 import type { RequestContext } from '../route/request-context.ts'
 import type { AnswerFile, AnswerFiles } from './answer-files.ts'
+import type { Compression } from './compression.ts'
 import type { Head, LongAnswer } from './respond.ts'
 import { checkIfMatch, toPart, toPartHeaders, toRequestHeaders } from './respond.ts'
 import type { Spools } from './spool.ts'
@@ -77,6 +77,8 @@ export type SendStream = (
   head: Head,
   now: number,
   disconnected: AbortSignal,
+  /** Charges the client before a statement starts. */
+  charge?: () => Promise<void>,
 ) => Promise<void>
 
 /** Whether a request selects a range of this representation. */
@@ -98,15 +100,26 @@ async function sendFile(
   else await pipeline(file.read(range), response)
 }
 
+/** The encoding of an answer, and how its compression stage is created; undefined for identity. */
+interface Stages {
+  readonly encoding: Encoding
+  readonly createStage: () => Transform | undefined
+}
+
 /** Sends a body at the client's speed: its parts are in memory, in gzip. */
-async function sendAssembled(body: AssembledBody, encoding: Encoding, response: ServerResponse): Promise<void> {
-  const encoder = encoding === 'gzip' ? undefined : createEncoder(encoding)
+async function sendAssembled(
+  body: AssembledBody,
+  { encoding, createStage }: Stages,
+  response: ServerResponse,
+): Promise<void> {
+  const encoder = encoding === 'gzip' ? undefined : createStage()
   const parts = Readable.from(body.write(encoding === 'gzip' ? 'gzip' : 'identity'), { objectMode: false })
   await (encoder === undefined ? pipeline(parts, response) : pipeline(parts, encoder, response))
 }
 
 interface StreamingOptions {
   readonly spools: Spools
+  readonly compression: Pick<Compression, 'createStage'>
   /** For answers that are read in ranges. */
   readonly files: AnswerFiles
   readonly admission: Pick<Admission, 'downloads' | 'longAnswers' | 'statements'>
@@ -131,7 +144,7 @@ function toForm({ request }: RequestContext, answer: LongAnswer) {
  * then. Problem `unavailable` if too many requests wait, `rate_limited` if one client has too many. The reason of
  * `disconnected` if the client disconnects.
  */
-export function createStreaming({ spools, files, admission }: StreamingOptions): SendStream {
+export function createStreaming({ spools, compression, files, admission }: StreamingOptions): SendStream {
   const { downloads, longAnswers, statements } = admission
   const deliver = async (
     { response }: RequestContext,
@@ -139,6 +152,8 @@ export function createStreaming({ spools, files, admission }: StreamingOptions):
     { encoding, toHeaders }: { encoding: Encoding; toHeaders: () => string[] },
   ) => {
     const over = new AbortController()
+    const createStage = () =>
+      encoding === 'identity' ? undefined : compression.createStage(encoding, client, disconnected)
     let releaseSlot: Release = () => {}
     let releaseStatement: Release = () => {}
     let rest: AsyncGenerator<Buffer> | undefined
@@ -151,7 +166,7 @@ export function createStreaming({ spools, files, admission }: StreamingOptions):
     try {
       if ('assembled' in answer) {
         response.writeHead(200, toHeaders())
-        return await sendAssembled(answer.assembled, encoding, response)
+        return await sendAssembled(answer.assembled, { encoding, createStage }, response)
       }
       releaseSlot = await downloads.enter(client, disconnected).turn
       releaseStatement = statements.add(response, client)
@@ -162,7 +177,7 @@ export function createStreaming({ spools, files, admission }: StreamingOptions):
         breakOff(response)
       })
       response.writeHead(200, toHeaders())
-      const encoder = createEncoder(encoding)
+      const encoder = createStage()
       await (encoder === undefined ? pipeline(framed, response) : pipeline(framed, encoder, response))
     } catch (error) {
       throw failure ?? (disconnected.aborted ? disconnected.reason : error)
@@ -174,7 +189,7 @@ export function createStreaming({ spools, files, admission }: StreamingOptions):
       void rest?.return(undefined)
     }
   }
-  return async (context, client, answer, head, now, disconnected) => {
+  return async (context, client, answer, head, now, disconnected, charge) => {
     disconnected.throwIfAborted()
     const { request, response } = context
     const { encoding, tag, usesFile } = toForm(context, answer)
@@ -191,6 +206,7 @@ export function createStreaming({ spools, files, admission }: StreamingOptions):
     // Clients that read remote Parquet and Arrow files send HEAD for the length. HEAD for other formats needs no
     // statement.
     if (request.method === 'HEAD' && !usesFile) return void response.writeHead(200, toHeaders()).end()
+    if ('open' in answer && !(usesFile && files.has(tag))) await charge?.()
     const release = longAnswers.add(response, client)
     try {
       const file =

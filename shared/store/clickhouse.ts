@@ -33,7 +33,8 @@ export interface Database {
   rows<S extends z.ZodType>(statement: Statement & { schema: S }): Promise<z.output<S>[]>
   /**
    * The bytes of a SELECT in `format` (default `JSONEachRow`), as a stream. A stream that `isLong` may take minutes,
-   * because a slow client reads it. It uses a separate connection, so that no other statement waits for it.
+   * because a slow client reads it. It uses a separate connection, so that no other statement waits for it. The stream
+   * also fails with DataError `storage`, whatever ends it early.
    */
   stream(statement: Statement & { format?: string; isLong?: boolean }): Promise<Readable>
   /** Runs DDL and other statements without a result. */
@@ -134,10 +135,17 @@ async function untilAborted<T>(signal: AbortSignal | undefined, reading: Promise
 }
 
 /**
- * Aborts a stream. The stream may fail before it has a reader: the empty listener prevents that the process ends, and a
- * later reader still gets the error.
+ * Makes a stream fail with `toError` of each failure, also if it is aborted or breaks off in the middle: all its readers
+ * then get the same kind of error. The stream may fail before it has a reader: the empty listener prevents that the process
+ * ends, and a later reader still gets the error.
  */
-function endWith(signal: AbortSignal | undefined, stream: Readable): Readable {
+function failingWith(
+  toError: (failure: Error) => DataError,
+  signal: AbortSignal | undefined,
+  stream: Readable,
+): Readable {
+  const destroy = stream.destroy.bind(stream)
+  stream.destroy = (failure) => destroy(failure instanceof Error ? toError(failure) : failure)
   stream.on('error', () => {})
   return signal === undefined ? stream : addAbortSignal(signal, stream)
 }
@@ -156,14 +164,19 @@ function createClients(config: Config['clickhouse'], access: 'write' | 'read', d
     password: access === 'write' ? config.password : config.readPassword,
     database,
     clickhouse_settings: config.cluster === undefined ? SETTINGS : { ...SETTINGS, ...CLUSTER_SETTINGS },
-    request_timeout: 300_000,
+    // The time without a byte after which a statement fails. Readers have the time limit of an answer.
+    request_timeout: access === 'write' ? 300_000 : config.answerTimeoutMs,
     // Callers receive every failure and log it once with its context.
     log: { level: ClickHouseLogLevel.OFF },
     keep_alive: { enabled: true },
     json: { parse: JSON.parse, stringify },
   }
   const quick: ClickHouseClient = createClient({ ...settings, max_open_connections: MAX_CONNECTIONS })
-  const long: ClickHouseClient = createClient({ ...settings, max_open_connections: MAX_LONG_CONNECTIONS })
+  const long: ClickHouseClient = createClient({
+    ...{ ...settings, max_open_connections: MAX_LONG_CONNECTIONS },
+    // A long stream pauses for as long as its reader.
+    request_timeout: 300_000,
+  })
   return { quick, long, close: async () => void (await Promise.all([quick.close(), long.close()])) }
 }
 
@@ -254,7 +267,11 @@ export function createDatabase(
       guarded(traced(s, 'SELECT'), async (trace) => {
         const query = `${s.sql}\nFORMAT ${s.format ?? 'JSONEachRow'}`
         const result = await (s.isLong ? long : quick).exec({ ...toRequest(s, trace), query })
-        return endWith(s.signal, result.stream as Readable)
+        return failingWith(
+          (failure) => toStorageError(s.name, config.url, failure),
+          s.signal,
+          result.stream as Readable,
+        )
       }),
     command: (s) =>
       guarded(traced(s, toOperation(s.sql)), async (trace) => void (await quick.command(toRequest(s, trace)))),

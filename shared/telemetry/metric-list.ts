@@ -39,20 +39,20 @@ export const METRICS = {
   apiWaiting: {
     kind: 'gauge',
     name: 'api_queue_waiting',
-    help: 'Requests that wait for the database now, by queue.',
+    help: 'Requests that wait now, by queue: answers and downloads of the database, compression, pictures.',
     labels: ['queue'],
   },
   apiWaited: {
     kind: 'histogram',
     name: 'api_queue_wait_seconds',
-    help: 'Time that a request waited for the database, by queue; 0 without a wait.',
+    help: 'Time that a request waited, by queue; 0 without a wait.',
     labels: ['queue'],
     buckets: REQUEST_BUCKETS,
   },
   apiRefused: {
     kind: 'counter',
     name: 'api_refused_total',
-    help: 'Rejected requests by queue: answers and downloads (the queue was full), limits (the rate limit of the key or address is used up, or could not be checked).',
+    help: 'Rejected requests by queue: answers, downloads, compression and pictures (the queue was full), limits (the rate limit of the key or address is used up, or could not be checked).',
     labels: ['queue'],
   },
   apiStreams: {

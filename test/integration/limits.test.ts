@@ -9,6 +9,7 @@ import { problemBody } from '../../api/problem/problem.ts'
 import { readKeys } from '../../shared/keys/key-file.ts'
 import { openKeyRing } from '../../shared/keys/key-ring.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import { type Child, startChild, untilReady } from '../../tools/children.ts'
 import { startRedis } from '../../tools/redis-server.ts'
 import { runKeys } from '../../workers/commands/keys.ts'
@@ -23,6 +24,8 @@ const REQUESTS = 1_500
 /** Longer than any test takes. */
 const WINDOW = 3_600
 const PATH = '/data/categories'
+const [UNI, AAVE] = ['UNI', 'AAVE'].map((symbol) => loadRegistry().tokens.find((one) => one.symbol === symbol)?.id)
+const UNISWAP = loadRegistry().daos.find(({ name }) => name === 'Uniswap')?.id
 
 const config = createTestConfig()
 const folder = mkdtempSync(join(tmpdir(), 'dao-data-keys-'))
@@ -76,6 +79,64 @@ async function crowd(urls: readonly string[], headers: Record<string, string> = 
   agent.destroy()
   return statuses
 }
+
+describe('the cost of requests', () => {
+  const remainingOf = (response: Response) => Number(/;r=(\d+);/.exec(String(response.headers.get('ratelimit')))?.[1])
+
+  it.each([
+    ['a list', '/data/tokens?limit=100', 1],
+    ['a day of prices', `/data/tokens/historic-financial?id=${UNI}&start=2024-01-01&end=2024-01-02&interval=5m`, 1],
+    ['30 days of prices', `/data/tokens/historic-financial?id=${UNI}&start=2024-01-01&end=2024-01-31&interval=5m`, 2],
+    [
+      'two tokens as Parquet',
+      `/data/tokens/historic-financial?id=${UNI}&id=${AAVE}&start=2024-01-01&end=2024-01-31&interval=5m&format=parquet`,
+      4,
+    ],
+    [
+      'coverage of one token for a month',
+      `/data/status/coverage?dataset=prices&id=${UNI}&start=2024-01-01&end=2024-02-01`,
+      1,
+    ],
+    ['sums like for like', '/data/aggregated/market-cap?basis=like-for-like&start=2024-01-01&end=2024-04-10', 3],
+    ['votes of a DAO', `/data/daos/governance/votes?id=${UNISWAP}&proposal=${'0'.repeat(24)}`, 5],
+  ])('is counted in units: %s', async (_what, path, units) => {
+    const { request } = await start({ anonymous: 1_000 })
+    expect(1_000 - remainingOf(await request(path))).toBe(units)
+  })
+
+  it('is one unit for a cached answer, and for HEAD and Range of a file that exists', async () => {
+    const { request, url } = await start({ anonymous: 1_000 })
+    const path = `/data/tokens/historic-financial?id=${UNI}&start=2024-01-01&end=2024-01-31&interval=5m`
+    const first = remainingOf(await request(path))
+    expect(first - remainingOf(await request(path))).toBe(1)
+    const long = `/data/tokens/historic-financial?id=${UNI}&start=2023-01-01&end=2024-01-01&interval=5m&format=parquet`
+    const head = await fetch(url + long, { method: 'HEAD' })
+    const after = remainingOf(head)
+    expect(first - 1 - after).toBe(22)
+    const range = await request(long, { range: 'bytes=0-1' })
+    expect([range.status, after - remainingOf(range)]).toEqual([206, 1])
+  })
+
+  it('is one unit for a rejection, which is the same when it is repeated', async () => {
+    const { request } = await start({ anonymous: 10 })
+    const filters = Array.from({ length: 10 }, (_, index) => `filter=financialData.percentChanges${index}d>1`)
+    const path = `/data/tokens?${filters.join('&')}`
+    const [first, second] = [await request(path), await request(path)]
+    expect([first.status, second.status, remainingOf(first), remainingOf(second)]).toEqual([400, 400, 9, 8])
+    const [one, other] = [problemBody.parse(await first.json()), problemBody.parse(await second.json())]
+    expect({ ...other, requestId: '' }).toEqual({ ...one, requestId: '' })
+    expect([one, other].map(({ requestId }) => requestId)).toEqual(
+      [first, second].map(({ headers }) => headers.get('x-request-id')),
+    )
+  })
+
+  it('may exceed what remains, but not begin without a remaining unit', async () => {
+    const { request } = await start({ anonymous: 3 })
+    const path = `/data/tokens/historic-financial?id=${UNI}&id=${AAVE}&start=2024-01-01&end=2024-01-31&interval=5m&format=csv`
+    const [first, second] = [await request(path), await request(`${path}&order=desc`)]
+    expect([first.status, remainingOf(first), second.status]).toEqual([200, 0, 429])
+  })
+})
 
 describe('API keys', () => {
   it('are shown once, stored as hashes in a private file, listed and revoked', () => {
@@ -196,7 +257,9 @@ describe('rate limits', () => {
     const counting = createCounting(undefined, 'test')
     const isWithin = (requests: number) =>
       new Promise<boolean>((resolve) => {
-        counting.count('somebody', { requests, seconds: WINDOW }, (standing) => resolve(standing.isWithin))
+        counting.count({ client: 'somebody', allowance: { requests, seconds: WINDOW }, units: 1 }, (standing) =>
+          resolve(standing.isWithin),
+        )
       })
     expect([await isWithin(1), await isWithin(1), await isWithin(2)]).toEqual([true, false, true])
   })
@@ -288,7 +351,7 @@ describe('requests reserved in advance', () => {
     const input: number[] = []
     const countRequest = (counting: Counting) =>
       new Promise<boolean>((resolve, reject) => {
-        counting.count('somebody', allowance, ({ isWithin, remaining }, error) => {
+        counting.count({ client: 'somebody', allowance, units: 1 }, ({ isWithin, remaining }, error) => {
           if (error !== undefined) return reject(error)
           if (isWithin) input.push(remaining)
           resolve(isWithin)

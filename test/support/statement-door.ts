@@ -14,11 +14,15 @@ export interface SeenStatement {
 export const toValues = ({ query }: Pick<SeenStatement, 'query'>, parameter: string): string[] =>
   [...query].flatMap(([name, value]) => (name.replace(/\d+$/, '') === `param_${parameter}` ? [value] : []))
 
+/** All of a body; or its first half, after which the response stalls or its connection is reset. */
+type BodyEnd = 'complete' | 'stall' | 'reset'
+
 /** A proxy in front of ClickHouse that records the statements and can delay them. */
 export async function startStatementDoor(target: string) {
   const statements: SeenStatement[] = []
   let [gate, open] = [Promise.resolve(), () => {}]
   let isCut = (_statement: number) => false
+  let end: BodyEnd = 'complete'
   const server = createServer(async (request, response) => {
     const { method, headers, url = '/' } = request
     const statement = { query: new URL(url, target).searchParams, hasDisconnected: false }
@@ -30,7 +34,13 @@ export async function startStatementDoor(target: string) {
     if (statement.hasDisconnected) return
     const onward = send(new URL(url, target), { method, headers }, (answer) => {
       response.writeHead(answer.statusCode ?? 500, answer.headers)
-      answer.pipe(response)
+      if (end === 'complete') return void answer.pipe(response)
+      const isReset = end === 'reset'
+      answer.once('data', (bytes: Buffer) => {
+        response.write(bytes.subarray(0, bytes.length / 2), () => {
+          if (isReset) request.socket.destroy()
+        })
+      })
     })
     response.once('close', () => onward.destroy())
     request.pipe(onward.on('error', () => response.destroy()))
@@ -46,6 +56,10 @@ export async function startStatementDoor(target: string) {
       })
     },
     release: () => open(),
+    /** Sets how the bodies of the next responses end. */
+    endBodies: (how: BodyEnd) => {
+      end = how
+    },
     /**
      * Closes the connections of the selected statements without a response; statements are numbered by arrival from 0.
      */

@@ -30,7 +30,12 @@ const onDisk: Spools = {
 }
 const toStreaming = (spools: Spools, limits: { longAnswers?: ResponseLimit; statements?: ResponseLimit } = {}) =>
   createStreaming({
-    ...{ spools, files: { get: async () => undefined } },
+    ...{ spools, files: { has: () => false, get: async () => undefined } },
+    compression: {
+      createStage: () => {
+        throw new Error('no client of these tests accepts an encoding')
+      },
+    },
     admission: {
       downloads: createFairQueue({ slots: 1, maxWaiting: 1, clock: () => 0 }, meters),
       ...{ longAnswers: unlimited, statements: unlimited, ...limits },

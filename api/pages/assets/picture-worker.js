@@ -1,7 +1,11 @@
 import { readFileSync } from 'node:fs'
+import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { initWasm, Resvg } from '@resvg/resvg-wasm'
 
+// On Linux the priority is that of this thread: drawing yields to the answers of the process. Elsewhere it would be that of
+// the process.
+if (process.platform === 'linux') setPriority(0, 10)
 const { wasm, fonts, family } = workerData
 await initWasm(readFileSync(wasm))
 const font = {

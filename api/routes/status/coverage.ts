@@ -6,6 +6,7 @@ import { COVERAGE_STATES, type CoverageQuery, MOST_RANGES, readRanges } from '..
 import { oneId, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
 import { idValue, timeValue } from '../../records/table.ts'
+import { countDays } from '../../route/cost.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { checkRange } from '../../series/series.ts'
@@ -57,6 +58,11 @@ export const coverageRoute = defineRoute({
   },
   response: z.array(range),
   datasets: [],
+  // Each day of each entity is looked up.
+  estimateValues: ({ registry, query, now }) => {
+    const { dataset, id, from, to } = toCoverageQuery(query, now())
+    return countDays({ start: from, end: to }, now()) * (id === undefined ? dataset.entities(registry).length : 1)
+  },
   handle: async ({ db, registry, query, now }) => {
     const ranges = await readRanges(db, registry, toCoverageQuery(query, now()), now())
     const body = Buffer.from(JSON.stringify(ranges satisfies z.infer<typeof range>[]))

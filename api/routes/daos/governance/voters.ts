@@ -10,6 +10,7 @@ import { page } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
 import { toObject } from '../../../records/columns.ts'
 import { numberOrNull, timeValue, uint64 } from '../../../records/table.ts'
+import { VALUES_PER_LIST } from '../../../route/cost.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { daoKind } from '../../../route/entities.ts'
 
@@ -102,6 +103,7 @@ export const governanceVotersRoute = defineRoute({
   },
   record: voter,
   recordWith: { record: voterInDetail, members: { lastVotingPowerExact: 'exact=true' }, shapes: [voterInDetail] },
+  estimateValues: () => VALUES_PER_LIST,
   datasets: [governance, governors],
   headers: LIST_HEADERS,
   mayHaveNoData: true,

@@ -25,6 +25,7 @@ import { toQuestions } from '../../../parameters/questions.ts'
 import { answerRecords } from '../../../records/answer.ts'
 import { toObject } from '../../../records/columns.ts'
 import { idValue, numberOrNull, timeValue } from '../../../records/table.ts'
+import { VALUES_PER_LIST } from '../../../route/cost.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { daoKind } from '../../../route/entities.ts'
 
@@ -140,6 +141,7 @@ export const governanceVotesRoute = defineRoute({
   },
   record: vote,
   recordWith: { record: detailedVote, members: BROUGHT, shapes: [voteOfSource, voteWithParameters] },
+  estimateValues: () => VALUES_PER_LIST,
   datasets: [governance, governors],
   headers: LIST_HEADERS,
   mayHaveNoData: true,
