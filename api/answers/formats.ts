@@ -196,7 +196,7 @@ export const toQueryKey = (path: string, query: Query) =>
 
 /** Parameters with values that may contain commas, and those that are times. */
 const REPEATED: ReadonlySet<string> = new Set(['name', 'filter'])
-const TIMES: ReadonlySet<string> = new Set(['start', 'end', 'asOf'])
+const TIMES: ReadonlySet<string> = new Set(['start', 'end', 'asOf', 'endsBefore'])
 
 /** Formats a parsed value as parameters: an array may become several parameters, and a time is a number here. */
 function toTexts(name: string, value: unknown): string[] {

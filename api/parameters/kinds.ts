@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { parseTime } from './parse.ts'
+import { explainTime, parseTime, TIME_FORMS } from './time.ts'
 
 /** Array parameters with values that may contain commas: each value is a separate parameter and never split. */
 export const unsplitValues = new WeakSet<z.ZodType>()
@@ -221,8 +221,6 @@ export const include = <const Words extends readonly [string, ...string[]]>(word
     .optional()
     .meta({ description, examples: [[words[0]]] })
 
-const TIME_FORMS = 'ISO date, ISO date-time, Unix seconds or Unix milliseconds; UTC.'
-
 /** A time, parsed to Unix milliseconds. */
 export function time(description: string, example: string, options: { earliest?: string } = {}) {
   const earliest = options.earliest === undefined ? undefined : Date.parse(options.earliest)
@@ -230,7 +228,7 @@ export function time(description: string, example: string, options: { earliest?:
     .string()
     .transform((text, context) => {
       const ms = parseTime(text)
-      if (ms === undefined) context.addIssue(`must be a time that exists, as ${TIME_FORMS}`)
+      if (ms === undefined) context.addIssue(explainTime(text))
       else if (earliest !== undefined && ms < earliest) context.addIssue(`must not be before ${options.earliest}`)
       return ms ?? z.NEVER
     })

@@ -3,7 +3,8 @@ import { FORMAT_NAMES, FORMATS } from '../answers/formats.ts'
 import { ORDERED_CHARACTERS } from '../answers/keyset.ts'
 import { type Member, type MemberKind, toMembers } from '../records/table.ts'
 import { nearestPath, unsplitValues } from './kinds.ts'
-import { parseTime, type QueryShape } from './parse.ts'
+import type { QueryShape } from './parse.ts'
+import { parseTime, suggestTime } from './time.ts'
 
 const MEDIA_TYPES = FORMAT_NAMES.map((name) => `\`${FORMATS[name].mediaType}\``).join(', ')
 
@@ -133,7 +134,9 @@ function readFilter(members: Members, text: string): Filter | Mistake {
   }
   const value = TO_LITERAL[member.kind](literal)
   if (value === undefined || Number.isNaN(value) || Math.abs(Number(value)) === Number.POSITIVE_INFINITY) {
-    return new Mistake(`compares ${path} with ${WORDS[member.kind]} or null, for example ${example}`, [])
+    const suggestion = member.kind === 'time' ? suggestTime(literal) : undefined
+    const hint = suggestion === undefined ? example : `filter=${path}${operator}${suggestion}`
+    return new Mistake(`compares ${path} with ${WORDS[member.kind]} or null, for example ${hint}`, [])
   }
   return { ...parsed, literal: value }
 }
