@@ -188,7 +188,7 @@ export const toDisposition = ({ format, toFileName }: Representation): Record<st
 type Query = Readonly<Record<string, unknown>>
 
 /** Parameters that select a part or a form of an answer and do not change its query. */
-const ABOUT_THE_PAGE: ReadonlySet<string> = new Set(['limit', 'cursor', 'fields', 'format'])
+const ABOUT_THE_PAGE: ReadonlySet<string> = new Set(['limit', 'cursor', 'fields', 'format', 'bom'])
 
 /** Sorts the parameters, so that equal queries have equal texts. */
 export const toQueryKey = (path: string, query: Query) =>

@@ -4,6 +4,16 @@ import { explainTime, parseTime, TIME_FORMS } from './time.ts'
 /** Array parameters with values that may contain commas: each value is a separate parameter and never split. */
 export const unsplitValues = new WeakSet<z.ZodType>()
 
+const emptyValues = new WeakSet<z.ZodType>()
+
+/** Accepts an empty value of a parameter; other parameters refuse it. */
+export function mayBeEmpty<S extends z.ZodType>(value: S): S {
+  emptyValues.add(value)
+  return value
+}
+
+export const isEmptyAllowed = (value: z.ZodType): boolean => emptyValues.has(value)
+
 /**
  * Number of edits (insert, delete, replace, swap of neighbours) between two words; `limit` if there are at least as
  * many.

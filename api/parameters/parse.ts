@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { Problem } from '../problem/problem.ts'
-import { MAX_VALUES, nearestWord, unsplitValues } from './kinds.ts'
+import { isEmptyAllowed, MAX_VALUES, nearestWord, unsplitValues } from './kinds.ts'
 
 export type QueryShape = Readonly<Record<string, z.ZodType>>
 
@@ -73,6 +73,18 @@ function decode(text: string): string {
   }
 }
 
+/** Browsers' libraries add `_` with a changing value to bypass caches (docs/contract.md, section 2). */
+const CACHE_BREAKER = /[?&]_(?:[=&]|$)/
+
+/** Removes the parameter `_` from a URL, so that it changes neither answers nor cache keys. */
+export function withoutCacheBreaker(url: string): string {
+  const mark = url.indexOf('?')
+  if (mark < 0 || !CACHE_BREAKER.test(url)) return url
+  const pairs = url.slice(mark + 1).split('&')
+  const rest = pairs.filter((pair) => pair !== '_' && !pair.startsWith('_=')).join('&')
+  return rest === '' ? url.slice(0, mark) : `${url.slice(0, mark)}?${rest}`
+}
+
 /** More than all parameters of any route have values. */
 const MAX_PAIRS = 1_000
 
@@ -139,7 +151,8 @@ function toValue(name: string, schema: z.ZodType, raw: RawParameters): unknown {
   if (texts === undefined) return undefined
   const several = takesSeveral(schema)
   const values = several ? toValues(name, schema, texts) : texts
-  if (values.includes('')) throw new Problem('invalid_parameter', `${name} must not be empty.`, { param: name })
+  if (values.includes('') && !isEmptyAllowed(inner(schema)))
+    throw new Problem('invalid_parameter', `${name} must not be empty.`, { param: name })
   if (several) return [...new Set(values)].sort()
   if (values.length > 1 || raw.bracketed.has(name)) {
     throw new Problem('invalid_parameter', `${name} takes one value here.`, { param: name })

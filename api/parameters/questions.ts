@@ -16,6 +16,15 @@ const format = z
     examples: ['csv'],
   })
 
+const bom = z
+  .enum(['true', 'false'], 'must be one of true, false')
+  .optional()
+  .meta({
+    description:
+      'With `true`, CSV begins with a byte order mark, so that spreadsheets read it as UTF-8. The other formats have none.',
+    examples: ['true'],
+  })
+
 /** The parameters of every route with records. */
 export function recordParameters(record: z.ZodObject): QueryShape {
   const names = Object.keys(record.shape) as [string, ...string[]]
@@ -27,7 +36,7 @@ export function recordParameters(record: z.ZodObject): QueryShape {
         'Only these members of each record, in the order of the record: `fields=a,b` or repeated. If the JSON is one object around the records, `fields` works with the other formats only.',
       examples: [names.slice(0, 2)],
     })
-  return { fields, format }
+  return { fields, format, bom }
 }
 
 /** A member that orders a list, and its direction. */
