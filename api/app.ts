@@ -20,6 +20,7 @@ import { createLogos } from './pages/logos.ts'
 import { createPages } from './pages/pages.ts'
 import { createPictures } from './pages/pictures.ts'
 import { createPublished } from './pages/published.ts'
+import { withoutCacheBreaker } from './parameters/parse.ts'
 import { createStoredPoints } from './prices/points.ts'
 import { Problem } from './problem/problem.ts'
 import type { AppContext, Route } from './route/define-route.ts'
@@ -267,6 +268,7 @@ export function createApp(options: Options): RequestListener {
     fail(context, rejection)
   }
   return (request, response) => {
+    request.url = withoutCacheBreaker(request.url ?? '')
     const context: RequestContext = {
       request,
       response,

@@ -46,9 +46,10 @@ export function withFields(question: Question, fields: readonly string[]): Quest
   return { ...question, url: url.href }
 }
 
-/** The same query with its answer in another format. */
+/** The same query with its answer in another format. Spreadsheets read CSV as UTF-8 only after a byte order mark. */
 export function inFormat({ url }: Question, format: 'csv' | 'parquet'): string {
   const copy = new URL(url)
   copy.searchParams.set('format', format)
+  if (format === 'csv') copy.searchParams.set('bom', 'true')
   return copy.href
 }

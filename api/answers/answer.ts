@@ -77,6 +77,15 @@ export interface StreamAnswer extends AnswerFacts {
 
 export type Answer = BytesAnswer | AssembledAnswer | StreamAnswer
 
+const BYTE_ORDER_MARK = '\ufeff'
+
+/** The same answer with a byte order mark before its bytes. An assembled answer is JSON, which has none. */
+export function withByteOrderMark(answer: Answer): Answer {
+  if ('body' in answer) return { ...answer, body: Buffer.concat([Buffer.from(BYTE_ORDER_MARK), answer.body]) }
+  if ('assembled' in answer) return answer
+  return { ...answer, before: BYTE_ORDER_MARK + answer.before, digest: `${answer.digest} bom` }
+}
+
 /** The statement that writes a long answer, and the check whether its data has changed. */
 interface LongStatement {
   readonly statement: Omit<Statement, 'signal'> & { readonly format: string }

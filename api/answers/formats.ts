@@ -188,7 +188,7 @@ export const toDisposition = ({ format, toFileName }: Representation): Record<st
 type Query = Readonly<Record<string, unknown>>
 
 /** Parameters that select a part or a form of an answer and do not change its query. */
-const ABOUT_THE_PAGE: ReadonlySet<string> = new Set(['limit', 'cursor', 'fields', 'format'])
+const ABOUT_THE_PAGE: ReadonlySet<string> = new Set(['limit', 'cursor', 'fields', 'format', 'bom'])
 
 /** Sorts the parameters, so that equal queries have equal texts. */
 export const toQueryKey = (path: string, query: Query) =>
@@ -196,7 +196,7 @@ export const toQueryKey = (path: string, query: Query) =>
 
 /** Parameters with values that may contain commas, and those that are times. */
 const REPEATED: ReadonlySet<string> = new Set(['name', 'filter'])
-const TIMES: ReadonlySet<string> = new Set(['start', 'end', 'asOf'])
+const TIMES: ReadonlySet<string> = new Set(['start', 'end', 'asOf', 'endsBefore'])
 
 /** Formats a parsed value as parameters: an array may become several parameters, and a time is a number here. */
 function toTexts(name: string, value: unknown): string[] {

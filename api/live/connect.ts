@@ -64,7 +64,7 @@ export function createConnect({ changeStream, bounds, toClient, gauge, heartbeat
   const places = createPlaces(bounds)
   const streams = createStreams(changeStream, heartbeatMs === undefined ? {} : { heartbeatMs })
   stopping?.addEventListener('abort', () => streams.close(), { once: true })
-  return ({ request, response, requestId }, datasets) => {
+  return ({ request, response, requestId }, { datasets, lastEventId }) => {
     // While the process stops, the stream is accepted and then closed: after an error status browsers would not
     // reconnect.
     const isOver = stopping?.aborted ?? false
@@ -76,9 +76,9 @@ export function createConnect({ changeStream, bounds, toClient, gauge, heartbeat
     response.writeHead(200, [...HEADERS, 'X-Request-Id', requestId])
     if (request.method === 'HEAD') return void response.end()
     if (isOver) return void response.end(OPENING)
-    const last = request.headers['last-event-id']
     const selected = datasets && new Set(datasets)
-    streams.open({ response, datasets: selected, version: typeof last === 'string' && last !== '' ? last : undefined })
+    const version = String(request.headers['last-event-id'] ?? '') || lastEventId || undefined
+    streams.open({ response, datasets: selected, version })
     gauge.set(streams.count)
   }
 }

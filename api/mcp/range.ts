@@ -1,5 +1,5 @@
 import { countBuckets, DAY_MS, HISTORY_START, HOUR_MS, type Interval } from '../../shared/intervals.ts'
-import { parseTime } from '../parameters/parse.ts'
+import { explainTime, parseTime } from '../parameters/time.ts'
 import { Mistake } from './mistake.ts'
 
 const UNITS: Readonly<Record<string, number>> = {
@@ -20,7 +20,7 @@ export interface Said {
 
 const toTime = (name: string, text: string): number => {
   const ms = parseTime(text)
-  if (ms === undefined) throw new Mistake(`${name} must be a time such as 2026-01-31 or 2026-01-31T12:00:00Z.`)
+  if (ms === undefined) throw new Mistake(`${name} ${explainTime(text)}`)
   return ms
 }
 

@@ -1,8 +1,18 @@
 import { z } from 'zod'
-import { parseTime } from './parse.ts'
+import { explainTime, parseTime, TIME_FORMS } from './time.ts'
 
 /** Array parameters with values that may contain commas: each value is a separate parameter and never split. */
 export const unsplitValues = new WeakSet<z.ZodType>()
+
+const emptyValues = new WeakSet<z.ZodType>()
+
+/** Accepts an empty value of a parameter; other parameters refuse it. */
+export function mayBeEmpty<S extends z.ZodType>(value: S): S {
+  emptyValues.add(value)
+  return value
+}
+
+export const isEmptyAllowed = (value: z.ZodType): boolean => emptyValues.has(value)
 
 /**
  * Number of edits (insert, delete, replace, swap of neighbours) between two words; `limit` if there are at least as
@@ -221,8 +231,6 @@ export const include = <const Words extends readonly [string, ...string[]]>(word
     .optional()
     .meta({ description, examples: [[words[0]]] })
 
-const TIME_FORMS = 'ISO date, ISO date-time, Unix seconds or Unix milliseconds; UTC.'
-
 /** A time, parsed to Unix milliseconds. */
 export function time(description: string, example: string, options: { earliest?: string } = {}) {
   const earliest = options.earliest === undefined ? undefined : Date.parse(options.earliest)
@@ -230,7 +238,7 @@ export function time(description: string, example: string, options: { earliest?:
     .string()
     .transform((text, context) => {
       const ms = parseTime(text)
-      if (ms === undefined) context.addIssue(`must be a time that exists, as ${TIME_FORMS}`)
+      if (ms === undefined) context.addIssue(explainTime(text))
       else if (earliest !== undefined && ms < earliest) context.addIssue(`must not be before ${options.earliest}`)
       return ms ?? z.NEVER
     })

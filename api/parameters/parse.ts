@@ -1,41 +1,6 @@
 import { z } from 'zod'
 import { Problem } from '../problem/problem.ts'
-import { MAX_VALUES, nearestWord, unsplitValues } from './kinds.ts'
-
-const DATE = /^(\d{4})-(\d\d)-(\d\d)$/
-const DATE_TIME = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-]\d\d:\d\d)?$/
-const UNIX = /^\d{1,13}$/
-
-/** Unix numbers from here on are milliseconds: as seconds they would be after the year 5000. */
-const FIRST_MILLISECONDS = 100_000_000_000
-/** The last time with a four-digit year. */
-const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
-
-/** Whether a calendar day exists: `Date` would turn 30 February into 2 March. */
-function isRealDay(year: number, month: number, day: number): boolean {
-  const date = new Date(Date.UTC(year, month - 1, day))
-  return date.getUTCFullYear() === year && date.getUTCMonth() === month - 1 && date.getUTCDate() === day
-}
-
-/**
- * Parses a client's time to Unix milliseconds (docs/contract.md, section 2): ISO date, ISO date-time (UTC unless it has
- * an offset), Unix seconds or Unix milliseconds. Undefined for other text.
- */
-export function parseTime(text: string): number | undefined {
-  if (UNIX.test(text)) {
-    const number = Number(text)
-    const ms = number >= FIRST_MILLISECONDS ? number : number * 1000
-    return ms <= LAST_MS ? ms : undefined
-  }
-  const parts = DATE.exec(text) ?? DATE_TIME.exec(text)
-  if (!parts || !isRealDay(Number(parts[1]), Number(parts[2]), Number(parts[3]))) return undefined
-  if (parts[4] === undefined) return Date.UTC(Number(parts[1]), Number(parts[2]) - 1, Number(parts[3]))
-  const [hour, minute, second] = [Number(parts[4]), Number(parts[5]), Number(parts[6] ?? 0)]
-  if (hour > 23 || minute > 59 || second > 59) return undefined
-  const ms = Date.parse(parts[8] === undefined ? `${text}Z` : text)
-  // An offset may move the time after the last one.
-  return ms <= LAST_MS ? ms : undefined
-}
+import { isEmptyAllowed, MAX_VALUES, nearestWord, unsplitValues } from './kinds.ts'
 
 export type QueryShape = Readonly<Record<string, z.ZodType>>
 
@@ -108,6 +73,18 @@ function decode(text: string): string {
   }
 }
 
+/** Browsers' libraries add `_` with a changing value to bypass caches (docs/contract.md, section 2). */
+const CACHE_BREAKER = /[?&]_(?:[=&]|$)/
+
+/** Removes the parameter `_` from a URL, so that it changes neither answers nor cache keys. */
+export function withoutCacheBreaker(url: string): string {
+  const mark = url.indexOf('?')
+  if (mark < 0 || !CACHE_BREAKER.test(url)) return url
+  const pairs = url.slice(mark + 1).split('&')
+  const rest = pairs.filter((pair) => pair !== '_' && !pair.startsWith('_=')).join('&')
+  return rest === '' ? url.slice(0, mark) : `${url.slice(0, mark)}?${rest}`
+}
+
 /** More than all parameters of any route have values. */
 const MAX_PAIRS = 1_000
 
@@ -174,7 +151,8 @@ function toValue(name: string, schema: z.ZodType, raw: RawParameters): unknown {
   if (texts === undefined) return undefined
   const several = takesSeveral(schema)
   const values = several ? toValues(name, schema, texts) : texts
-  if (values.includes('')) throw new Problem('invalid_parameter', `${name} must not be empty.`, { param: name })
+  if (values.includes('') && !isEmptyAllowed(inner(schema)))
+    throw new Problem('invalid_parameter', `${name} must not be empty.`, { param: name })
   if (several) return [...new Set(values)].sort()
   if (values.length > 1 || raw.bracketed.has(name)) {
     throw new Problem('invalid_parameter', `${name} takes one value here.`, { param: name })

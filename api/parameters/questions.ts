@@ -3,7 +3,8 @@ import { FORMAT_NAMES, FORMATS } from '../answers/formats.ts'
 import { ORDERED_CHARACTERS } from '../answers/keyset.ts'
 import { type Member, type MemberKind, toMembers } from '../records/table.ts'
 import { nearestPath, unsplitValues } from './kinds.ts'
-import { parseTime, type QueryShape } from './parse.ts'
+import type { QueryShape } from './parse.ts'
+import { parseTime, suggestTime } from './time.ts'
 
 const MEDIA_TYPES = FORMAT_NAMES.map((name) => `\`${FORMATS[name].mediaType}\``).join(', ')
 
@@ -13,6 +14,15 @@ const format = z
   .meta({
     description: `How the answer is written; without it \`Accept\` decides (${MEDIA_TYPES}), and JSON is the default. CSV, Parquet and Arrow have a column for each value, named after its members with underscores in between (\`financialData_price\`); lists inside a record are lists in Parquet and Arrow, JSON text in CSV. In CSV an unknown value is an empty field.`,
     examples: ['csv'],
+  })
+
+const bom = z
+  .enum(['true', 'false'], 'must be one of true, false')
+  .optional()
+  .meta({
+    description:
+      'With `true`, CSV begins with a byte order mark, so that spreadsheets read it as UTF-8. The other formats have none.',
+    examples: ['true'],
   })
 
 /** The parameters of every route with records. */
@@ -26,7 +36,7 @@ export function recordParameters(record: z.ZodObject): QueryShape {
         'Only these members of each record, in the order of the record: `fields=a,b` or repeated. If the JSON is one object around the records, `fields` works with the other formats only.',
       examples: [names.slice(0, 2)],
     })
-  return { fields, format }
+  return { fields, format, bom }
 }
 
 /** A member that orders a list, and its direction. */
@@ -133,7 +143,9 @@ function readFilter(members: Members, text: string): Filter | Mistake {
   }
   const value = TO_LITERAL[member.kind](literal)
   if (value === undefined || Number.isNaN(value) || Math.abs(Number(value)) === Number.POSITIVE_INFINITY) {
-    return new Mistake(`compares ${path} with ${WORDS[member.kind]} or null, for example ${example}`, [])
+    const suggestion = member.kind === 'time' ? suggestTime(literal) : undefined
+    const hint = suggestion === undefined ? example : `filter=${path}${operator}${suggestion}`
+    return new Mistake(`compares ${path} with ${WORDS[member.kind]} or null, for example ${hint}`, [])
   }
   return { ...parsed, literal: value }
 }

@@ -8,7 +8,7 @@ import type { ChangeFeed } from '../../shared/store/change-feed.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Readiness } from '../../shared/store/readiness.ts'
 import type { Caller, RateLimits } from '../admission/admission.ts'
-import type { Answer } from '../answers/answer.ts'
+import { type Answer, withByteOrderMark } from '../answers/answer.ts'
 import { type Format, type Representation, toQueryKey, toRepresentation } from '../answers/formats.ts'
 import type { ChunkCache } from '../cache/chunks.ts'
 import { withSignal } from '../cache/single-flight.ts'
@@ -160,6 +160,8 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   /** The schema of every JSON body. Default: a list of records. For other types than JSON it describes the text. */
   readonly response?: z.ZodType
   readonly contentType?: string
+  /** Media types in `Accept` that clients send for answers of this content type. */
+  readonly alsoAccepted?: readonly string[]
   /** Set for a deprecated route with a replacement: the route works until its sunset (docs/contract.md, section 11). */
   readonly deprecated?: Deprecation
   /**
@@ -286,7 +288,7 @@ export function defineRoute<
   }
   const { contentType = 'application/json; charset=utf-8' } = route
   const mediaType = contentType.split(';', 1)[0] ?? contentType
-  const chooseMediaType = createMediaTypeChooser([mediaType])
+  const chooseMediaType = createMediaTypeChooser([mediaType, ...(route.alsoAccepted ?? [])])
   const query = kind === undefined ? rest : { ...oneOfKind(kind), ...rest }
   const several = typeof severalInTables === 'object' ? severalInTables : {}
   return {
@@ -310,7 +312,9 @@ export function defineRoute<
       ...(record === undefined ? {} : { ...RECORD_HEADERS, ...RANGE_HEADERS }),
       ...('cursor' in query ? PAGE_HEADERS : {}),
     },
-    resolve: (parsed, format, appContext) => {
+    resolve: ({ bom, ...given }, format, appContext) => {
+      const hasMark = bom === 'true' && format === 'csv'
+      const parsed = hasMark ? { ...given, bom } : given
       if (format === 'json' && response instanceof z.ZodObject && 'fields' in parsed) throw refuseFields()
       const isMany = severalInTables !== false && format !== 'json'
       const isOfNone = route.oneUnless !== undefined && route.oneUnless in parsed && !isOfEntity(parsed)
@@ -334,14 +338,16 @@ export function defineRoute<
         connect:
           route.connect &&
           ((context) => route.connect?.(call as unknown as Parameters<NonNullable<typeof route.connect>>[0], context)),
-        peek: (at) => {
+        peek: async (at) => {
           const bound = { ...call, now: () => at }
-          return route.peek?.(bound as unknown as Parameters<NonNullable<typeof route.peek>>[0])
+          const answer = await route.peek?.(bound as unknown as Parameters<NonNullable<typeof route.peek>>[0])
+          return hasMark && answer !== undefined ? withByteOrderMark(answer) : answer
         },
         answer: async (signal, at = appContext.now()) => {
           const bound = { ...call, now: () => at, db: withSignal(call.db, signal), signal }
           if (route.handle === undefined) throw new Error(NO_ANSWER)
-          return route.handle(bound as unknown as Parameters<typeof route.handle>[0])
+          const answer = await route.handle(bound as unknown as Parameters<typeof route.handle>[0])
+          return hasMark ? withByteOrderMark(answer) : answer
         },
       }
     },

@@ -15,5 +15,11 @@ export interface RequestContext {
   limit?: FlatHeaders
 }
 
-/** Connects a client to the change stream. Undefined means every dataset. */
-export type Connect = (context: RequestContext, datasets: readonly string[] | undefined) => void
+/** The parameters of the change stream. Without `datasets` every dataset; `lastEventId` applies without its header. */
+export interface StreamQuery {
+  readonly datasets: readonly string[] | undefined
+  readonly lastEventId: string | undefined
+}
+
+/** Connects a client to the change stream. */
+export type Connect = (context: RequestContext, query: StreamQuery) => void

@@ -119,6 +119,12 @@ const query = {
   rule: ruleName.meta({ description: 'Name of the rule, or `all`.', examples: [ALL] }),
 }
 
+/** Readers of feeds send these types for every kind of feed (docs/contract.md, section 11). */
+const FEED_TYPES = [
+  ...['application/atom+xml', 'application/rss+xml', 'application/xml', 'text/xml'],
+  ...['application/feed+json', 'application/json'],
+]
+
 const DESCRIPTION = `The newest ${MOST_ENTRIES} alerts of a rule, or of all rules with \`all\`.`
 
 export const atomFeedRoute = defineRoute({
@@ -130,6 +136,7 @@ export const atomFeedRoute = defineRoute({
   query,
   response: z.string().describe('The feed as Atom (RFC 4287).'),
   contentType: 'application/atom+xml; charset=utf-8',
+  alsoAccepted: FEED_TYPES,
   datasets: [],
   handle: async ({ db, query: { rule }, config, now }) => {
     const feed = await readFeed(db, rule)
@@ -147,6 +154,7 @@ export const jsonFeedRoute = defineRoute({
   query,
   response: jsonFeed,
   contentType: 'application/feed+json; charset=utf-8',
+  alsoAccepted: FEED_TYPES,
   datasets: [],
   handle: async ({ db, query: { rule }, config, now }) => {
     const feed = toJsonFeed(config.api.publicUrl, rule, await readFeed(db, rule))

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { datasets } from '../../shared/datasets/list.ts'
+import { mayBeEmpty } from '../parameters/kinds.ts'
 import { defineRoute } from '../route/define-route.ts'
 
 const names = datasets.map(({ name }) => name)
@@ -13,6 +14,15 @@ const selectedDatasets = z
     examples: [['prices', 'index']],
   })
 
+/** Clients that cannot set headers, such as polyfills of `EventSource`, send the id as one of these parameters. */
+const lastEventId = mayBeEmpty(z.string().max(100, 'must have at most 100 characters'))
+  .optional()
+  .meta({
+    description:
+      'Id of the last event that the client received, if it cannot send the header `Last-Event-ID`, which wins.',
+    examples: ['1767225600000-0'],
+  })
+
 export const streamRoute = defineRoute({
   operation: 'streamChanges',
   path: '/data/stream',
@@ -20,11 +30,12 @@ export const streamRoute = defineRoute({
   summary: 'Stream of change events',
   description: `Server-sent events: one \`change\` as soon as data was stored, so that clients need not poll. Its \`id\` is the version of the change event, its data \`{dataset, asOf, entities, from, to}\`: the dataset, the time of its newest datum, how many tokens or DAOs it is about, and the range of times, from the start of a bucket of its cadence on and without \`to\` itself. What is null is not known: anything of the dataset may have changed then.
 
-A client that comes back with \`Last-Event-ID\`, as every \`EventSource\` does, gets what it missed. Where that is too long ago or too much it gets one \`reset\`: everything may have changed. A comment comes every 15 seconds. A client that does not read is closed, and may come back.`,
-  query: { datasets: selectedDatasets },
+A client that comes back with \`Last-Event-ID\`, as every \`EventSource\` does, or with the parameter \`lastEventId\`, gets what it missed. Where that is too long ago or too much it gets one \`reset\`: everything may have changed. A comment comes every 15 seconds. A client that does not read is closed, and may come back.`,
+  query: { datasets: selectedDatasets, lastEventId, 'Last-Event-ID': lastEventId },
   response: z.string().describe('Events as text, without an end.'),
   contentType: 'text/event-stream; charset=utf-8',
   datasets: [],
   volatile: true,
-  connect: ({ connect, query }, context) => connect(context, query.datasets),
+  connect: ({ connect, query }, context) =>
+    connect(context, { datasets: query.datasets, lastEventId: query.lastEventId || query['Last-Event-ID'] }),
 })

@@ -161,6 +161,19 @@ describe('feeds', () => {
     expect(text).not.toContain('secret-channel')
   })
 
+  it.each(['atom', 'json'])('answer %s with its own type for the types that readers accept', async (kind) => {
+    const types = ['application/rss+xml, application/xml, text/xml', 'application/rss+xml', 'text/xml;q=0.9', '*/*']
+    for (const accept of [...types, 'application/atom+xml', 'application/feed+json, application/json']) {
+      const { status, headers } = await fetch(`${api.url}/feeds/all.${kind}`, { headers: { accept } })
+      expect([status, headers.get('content-type')], accept).toEqual([
+        200,
+        `application/${kind === 'atom' ? 'atom+xml' : 'feed+json'}; charset=utf-8`,
+      ])
+    }
+    const refused = await fetch(`${api.url}/feeds/all.${kind}`, { headers: { accept: 'text/html' } })
+    expect(refused.status).toBe(406)
+  })
+
   it('exist for rules only', async () => {
     expect((await fetch(`${api.url}/feeds/idle.atom`)).status).toBe(200)
     expect((await fetch(`${api.url}/feeds/gone.atom`)).status).toBe(404)

@@ -130,6 +130,34 @@ describe('format', () => {
     expect(await csv.text()).toBe('"_id","name"\n')
   })
 
+  it('begins CSV with a byte order mark if bom=true', async () => {
+    // A list from memory, a table that ClickHouse writes, a series from cached chunks and a stream.
+    const urls = [
+      '/data/tokens?limit=3',
+      '/data/tokens/historic-dex-trades?name=aave&limit=2',
+      '/data/tokens/historic-financial?name=aave&interval=1h&start=2024-03-01',
+      '/data/tokens/historic-financial?name=aave&interval=1h&start=2024-03-01&fill=null',
+    ]
+    for (const url of urls) {
+      const [plain, marked] = await Promise.all([request(`${url}&format=csv`), request(`${url}&bom=true&format=csv`)])
+      const bytes = await read(marked)
+      expect(bytes.subarray(0, 3).toString('hex'), url).toBe('efbbbf')
+      expect(bytes.subarray(3), url).toEqual(await read(plain))
+      expect(marked.headers.get('etag'), url).not.toBe(plain.headers.get('etag'))
+      expect(await read(await request(`${url}&bom=true`, { accept: 'text/csv' })), url).toEqual(bytes)
+      expect(await read(await request(`${url}&bom=false&format=csv`)), url).toEqual(bytes.subarray(3))
+      const [json, other] = await Promise.all([request(url), request(`${url}&bom=true`)])
+      expect(await read(other), url).toEqual(await read(json))
+    }
+  })
+
+  it('repeats bom in the link to the next page, whose cursor does not depend on it', async () => {
+    const next = (await request('/data/tokens?limit=2&bom=true&format=csv')).headers.get('link') ?? ''
+    expect(next).toContain('bom=true')
+    const plain = (await request('/data/tokens?limit=2&format=csv')).headers.get('link') ?? ''
+    expect(next.replace('&bom=true', '')).toBe(plain)
+  })
+
   it('distinguishes null from an empty text and quotes texts in CSV', async () => {
     const text = await (await request('/data/daos/treasury?limit=1&format=csv')).text()
     expect(text).toContain('"[{""token"":""A\\""B"",""quantity"":1.5,""valueUsd"":10}')
@@ -141,6 +169,7 @@ describe('format', () => {
     ['/data/tokens?format=xml', 'invalid_parameter', 'format', 400],
     ['/data/tokens?format=csv&format=json', 'invalid_parameter', 'format', 400],
     ['/data/tokens?format=', 'invalid_parameter', 'format', 400],
+    ['/data/tokens?bom=yes&format=csv', 'invalid_parameter', 'bom', 400],
     ['/data/status?format=csv', 'unknown_parameter', 'format', 400],
     ['/data/daos/governance?name=aave&format=csv', 'unknown_parameter', 'format', 400],
     ['/charts/24h/x.svg?format=csv', 'unknown_parameter', 'format', 400],

@@ -173,6 +173,23 @@ describe('response headers', () => {
     expect((await sent('a b<script>')).get('x-request-id')).toMatch(/^[0-9a-f-]{36}-\d+$/)
   })
 
+  it('do not depend on the parameter _, which browsers add to bypass caches', async () => {
+    // The list is in memory, so its answer is cached on its second request.
+    await sendRequest('/data/tokens?limit=2&sort=name')
+    const plain = await sendRequest('/data/tokens?limit=2&sort=name')
+    for (const path of ['/data/tokens?_=1&limit=2&sort=name', '/data/tokens?limit=2&_=2&_=3&sort=name&_']) {
+      const response = await sendRequest(path)
+      expect(response.status).toBe(200)
+      for (const name of ['etag', 'link']) expect(response.headers.get(name)).toBe(plain.headers.get(name))
+      expect(response.headers.get('server-timing')).toMatch(/^cache/)
+    }
+    const { headers } = await sendRequest('/data/daos/?_=1')
+    expect(headers.get('link')).toMatch(/^<\?limit=10&cursor=[^&_=]*>; rel="next", <\/data\/daos>; rel="canonical"$/)
+    for (const path of ['/docs?_=1', '/health/live?_', '/openapi.json?_=1', '/llms.txt?_=1'])
+      expect((await sendRequest(path)).status, path).toBe(200)
+    expect((await sendRequest('/data/tokens?__=1')).status).toBe(400)
+  })
+
   it('link other spellings of a path to the canonical path', async () => {
     const response = await sendRequest('/data/tokens/')
     expect(response.status).toBe(200)

@@ -116,6 +116,20 @@ describe('GET /data/stream', () => {
     await expect.poll(() => ids(after)).toEqual(await logged())
   })
 
+  it.each(['lastEventId', 'Last-Event-ID'])(
+    'resumes from the parameter %s unless the header has an id',
+    async (name) => {
+      const { open } = await start()
+      for (const dataset of ['prices', 'tvl', 'holders']) await commit(dataset)
+      const [first, second = '', third] = await logged()
+      const clients = [await open(`?${name}=${first}`), await open(`?${name}=${first}`, second)]
+      await expect.poll(() => clients.map(ids)).toEqual([[second, third], [third]])
+      const fresh = await open(`?${name}=`)
+      await commit('fees')
+      await expect.poll(() => ids(fresh)).toEqual((await logged()).slice(3))
+    },
+  )
+
   it('sends heartbeats and the id from which a silent client resumes', async () => {
     const { open } = await start({ heartbeatMs: 50 })
     const client = await open('?datasets=prices')

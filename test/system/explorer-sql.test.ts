@@ -2,7 +2,7 @@ import { mkdtempSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
+import { buffer } from 'node:stream/consumers'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Catalog, QUESTIONS } from '../../web/sql/views.ts'
@@ -93,8 +93,9 @@ describe.skipIf(!hasBrowser)('SQL page in a browser', () => {
     await resultOf(page).locator('.chart[data-drawn]').waitFor()
     const downloading = page.waitForEvent('download')
     await page.getByRole('button', { name: 'Download CSV' }).click()
-    const csv = await text(await (await downloading).createReadStream())
-    expect(csv).toBe(['timestamp,price', ...expected.map((row) => row.join(','))].map((line) => `${line}\r\n`).join(''))
+    const csv = String(await buffer(await (await downloading).createReadStream()))
+    const lines = ['"timestamp","price"', ...expected.map(([at, price]) => `"${at}",${price}`)]
+    expect(csv).toBe(`\ufeff${lines.map((line) => `${line}\n`).join('')}`)
     expect(wrong).toEqual([])
     await close()
   })

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { chooseFormat, FORMAT_NAMES, FORMATS, toFileName } from '../../api/answers/formats.ts'
+import { chooseFormat, FORMAT_NAMES, FORMATS, toFileName, toRepresentation } from '../../api/answers/formats.ts'
 import { readCursor, writeCursor } from '../../api/answers/keyset.ts'
+import { exampleOf, parseParameters, readQuery } from '../../api/parameters/parse.ts'
 import { PROBLEM_CODES } from '../../api/problem/codes.ts'
 import { toColumns, toJsonType } from '../../api/records/columns.ts'
 import { routes } from '../../api/routes.ts'
@@ -115,5 +116,22 @@ describe('toFileName', () => {
     ['/data/daos/socials/historic-twitter', {}, ['Aave'], 'csv', 'aave-historic-twitter.csv'],
   ] as const)('for %s %o', (path, query, names, format, name) => {
     expect(toFileName({ path, query, names, format })).toBe(name)
+  })
+})
+
+describe('nextLink', () => {
+  const isTime = (schema: z.ZodType) => /^\d{4}-\d\d-\d\d/.test(String(exampleOf(schema)))
+  const all = routes.flatMap(({ path, query, record }) =>
+    Object.entries(query).flatMap(([name, schema]) =>
+      record !== undefined && 'cursor' in query && isTime(schema) ? [{ path, name, schema, record }] : [],
+    ),
+  )
+
+  it.each(all)('repeats $name of $path as the same time', ({ path, name, schema, record }) => {
+    const written = parseParameters({ [name]: schema }, readQuery(`?${name}=2024-01-01`))
+    expect(written[name]).toBe(Date.UTC(2024, 0, 1))
+    const facts = { path, query: written, format: 'json' as const, record, usual: [], names: [] }
+    const link = /<([^>]*)>/.exec(toRepresentation(facts).nextLink('[]'))?.[1] ?? ''
+    expect(new URLSearchParams(link).get(name)).toBe('2024-01-01T00:00:00.000Z')
   })
 })

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { writeRecords } from '../../api/records/table.ts'
 import { toCell, toCsv, toLine } from '../../web/sql/result.ts'
 import {
   type FileTable,
@@ -200,11 +202,18 @@ describe('toCell', () => {
 })
 
 describe('toCsv', () => {
-  it('quotes what a reader would misread, and leaves missing values empty', () => {
-    const columns = [{ name: 'a,b', type: 'Utf8' }]
-    expect(toCsv({ columns, rows: [['x"y'], [''], [null], [1.5], ['line\nbreak']] })).toBe(
-      '"a,b"\r\n"x""y"\r\n""\r\n\r\n1.5\r\n"line\nbreak"\r\n',
-    )
+  it('writes the bytes of the API for the same record', () => {
+    const record = { name: 'Größe "A", B', price: 1.5, list: ['a"b', 1], note: null, empty: '', at: 'x\ny', on: true }
+    const names = Object.keys(record)
+    const shape = z.object({
+      ...{ name: z.string(), price: z.number(), list: z.array(z.any()), note: z.string().nullable() },
+      ...{ empty: z.string(), at: z.string(), on: z.boolean() },
+    })
+    const json = Buffer.from(JSON.stringify(record))
+    const written = writeRecords([json], { format: 'csv', fields: names, hasAllFields: true, record: shape })
+    const row = Object.values(record).map((value) => (Array.isArray(value) ? JSON.stringify(value) : value))
+    const columns = names.map((name) => ({ name, type: 'Utf8' }))
+    expect(toCsv({ columns, rows: [row] })).toBe(`\ufeff${written}`)
   })
 })
 

@@ -55,13 +55,17 @@ export function toCell(value: unknown, type: ArrowType): Cell {
   return JSON.stringify(plain, (_key, one: unknown) => (typeof one === 'bigint' ? String(one) : one))
 }
 
-/** Rows as CSV (RFC 4180) with a header. A missing value is empty; an empty text is quoted. */
+/**
+ * Rows as CSV with a header, by the rules of the API's CSV with `bom=true`: texts are quoted and a missing value is
+ * empty.
+ */
 export function toCsv({ columns, rows }: Pick<Result, 'columns' | 'rows'>): string {
   const toField = (cell: Cell) => {
     if (typeof cell !== 'string') return cell === null ? '' : String(cell)
-    return cell === '' || /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
+    return `"${cell.replaceAll('"', '""')}"`
   }
-  return [columns.map(({ name }) => name), ...rows].map((row) => `${row.map(toField).join(',')}\r\n`).join('')
+  const lines = [columns.map(({ name }) => name), ...rows].map((row) => `${row.map(toField).join(',')}\n`)
+  return `\ufeff${lines.join('')}`
 }
 
 const isNumeric = (type: string) => /^(?:Int|Uint|Float|Decimal)/i.test(type)

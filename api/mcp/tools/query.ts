@@ -26,7 +26,7 @@ const MOST_LISTED_MEMBERS = 30
 const MOST_LINKED = 3
 
 /** Other arguments of the tool set these parameters, or the tool sets them itself. */
-const NOT_IN_WHERE = ['id', 'name', 'fields', 'sort', 'filter', 'limit', 'cursor', 'format']
+const NOT_IN_WHERE = ['id', 'name', 'fields', 'sort', 'filter', 'limit', 'cursor', 'format', 'bom']
 
 const text = z.string().optional()
 

@@ -23,7 +23,9 @@ const MOST_READ = 10_000
 const PAGE = 2_000
 
 /** Other arguments of the tool set these parameters, or the tool sets them itself. */
-const NOT_IN_WHERE = 'id name start end interval points order fill limit cursor fields format period days'.split(' ')
+const NOT_IN_WHERE = 'id name start end interval points order fill limit cursor fields format bom period days'.split(
+  ' ',
+)
 
 const input = z.strictObject({
   topic: z

@@ -47,7 +47,7 @@ export type Query<
   Source = SourceOf<Name>,
 > = [keyof Parameters<Name>] extends [never]
   ? Record<string, never>
-  : QueryArgs<Omit<Parameters<Name>, 'format' | 'fields' | 'fill' | 'basis' | 'source'>> &
+  : QueryArgs<Omit<Parameters<Name>, 'format' | 'bom' | 'fields' | 'fill' | 'basis' | 'source'>> &
       ([TakesMembers<Name>] extends [never] ? unknown : { readonly fields?: Member | readonly Member[] | undefined }) &
       (Parameters<Name> extends { fill?: unknown } ? { readonly fill?: Fill | undefined } : unknown) &
       (Parameters<Name> extends { basis?: unknown } ? { readonly basis?: Basis | undefined } : unknown) &
