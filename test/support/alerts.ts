@@ -26,13 +26,18 @@ export interface Received {
   readonly body: string
 }
 
-/** How a receiver answers. `hang` leaves the request without an answer; `afterMs` delays it. */
+/**
+ * How a receiver answers. `hang` leaves the request without an answer; `afterMs` delays it. With `isReset` the connection
+ * is reset after the body, of which `content-length` promises more; with `isOpen` the rest never comes.
+ */
 export type Reply =
   | {
       readonly status: number
       readonly headers?: Record<string, string>
       readonly body?: string
       readonly afterMs?: number
+      readonly isReset?: boolean
+      readonly isOpen?: boolean
     }
   | 'hang'
 
@@ -64,7 +69,11 @@ export async function startReceiver(): Promise<Receiver> {
     const reply = receiver.reply(one)
     if (reply === 'hang') return
     if (reply.afterMs !== undefined) await delay(reply.afterMs)
-    response.writeHead(reply.status, reply.headers).end(reply.body)
+    response.writeHead(reply.status, reply.headers)
+    response.flushHeaders()
+    if (reply.isOpen) response.write(reply.body)
+    else if (reply.isReset) response.write(reply.body || '', () => request.socket.resetAndDestroy())
+    else response.end(reply.body)
   })
   const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
   const stop = () => {

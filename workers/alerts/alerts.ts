@@ -191,7 +191,7 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
   const channels = (): Readonly<Record<string, Channel>> => followed.rules.channels
   const deliveryContext = {
     ...{ store, channels, publicUrl: config.api.publicUrl, log, redact, now, attempted: metrics.attempted },
-    send: createSend(config.alerts.privateNetworks),
+    ...{ send: createSend(config.alerts.privateNetworks), smtpName: config.alerts.smtpName },
   }
   const takeover =
     context.takeover === undefined

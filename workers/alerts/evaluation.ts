@@ -1,6 +1,7 @@
 import { groupBy } from '../../shared/group-by.ts'
 import { toId } from '../../shared/ids.ts'
 import { HOUR_MS, toBucketStart } from '../../shared/intervals.ts'
+import { toLine } from '../../shared/text-line.ts'
 import type { ConditionContext, Facts, Result } from './conditions/condition.ts'
 import { evaluateConditions } from './conditions.ts'
 import {
@@ -251,9 +252,11 @@ function toFiring(evaluated: Evaluated, facts: Facts, state: SubjectState, now: 
   const { rule, revision } = evaluated
   const { entity, describe, ...rest } = facts
   const { subject, firings, holds } = state
+  // Texts may be those of strangers: titles of proposals, symbols of tokens, answers of providers.
+  const { title, text } = describe()
   return {
     ...rest,
-    ...describe(),
+    ...{ title: toLine(title), text: toLine(text) },
     id: toId('alert', rule.name, revision, subject, firings),
     ...{ rule: rule.name, revision, subject, firings, holds, firedAt: now },
     kind: rule.what.kind === 'dataset' && rule.what.is === 'corrected' ? 'corrected' : rule.what.kind,
