@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import { Webhook } from 'standardwebhooks'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { HOUR_MS } from '../../shared/intervals.ts'
@@ -341,6 +342,36 @@ describe('the stored state', () => {
 })
 
 describe('rules', () => {
+  it.each(['', '{"rules": ['])('stay active while the file is %j, and also fire for that time', async (half) => {
+    stage.setRules([LEVEL])
+    await quote('UNI', 9)
+    const alerts = await stage.start()
+    await untilActive('uni-above-10')
+    writeFileSync(stage.file, half)
+    await alerts.tick()
+    await stage.untilIdle()
+    const [stored] = (await stage.store.readRules()).values()
+    expect(stored).toMatchObject({ rule: 'uni-above-10', state: 'active' })
+    await quote('UNI', 11)
+    await expect.poll(() => stage.receiver.received.length).toBe(1)
+  })
+
+  it('are not removed by a worker that starts with an empty file', async () => {
+    stage.setRules([LEVEL])
+    await quote('UNI', 9)
+    const first = await stage.start()
+    await untilActive('uni-above-10')
+    await first.stop()
+    writeFileSync(stage.file, '')
+    const second = await stage.start()
+    await second.tick()
+    expect((await stage.store.readRules()).get('uni-above-10')).toMatchObject({ state: 'active' })
+    await quote('UNI', 11)
+    stage.setRules([LEVEL])
+    await second.tick()
+    await expect.poll(() => stage.receiver.received.length).toBe(1)
+  })
+
   it('are loaded again when the file changes, and removed ones are stored as removed', async () => {
     stage.setRules([LEVEL])
     await quote('UNI', 9)

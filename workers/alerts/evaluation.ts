@@ -275,8 +275,14 @@ function toDueAt({ digest }: Rule, now: number): number {
   return digest === 'hourly' ? toBucketStart(now, '1h') + HOUR_MS : toBucketStart(now, '1d') + 24 * HOUR_MS
 }
 
-/** Stores which rules are paused or no longer in the file, for readers without the file. */
-export async function storeInactive(rules: readonly Rule[], store: AlertStore, now: number): Promise<void> {
+/**
+ * Stores which rules are paused or no longer in the file, for readers without the file. Returns the rules that are not in
+ * the file; they stay as they are if the file is not confirmed to be complete.
+ */
+export async function storeInactive(
+  rules: readonly Rule[],
+  { store, now, isConfirmed }: { readonly store: AlertStore; readonly now: number; readonly isConfirmed: boolean },
+): Promise<readonly string[]> {
   const stored = await store.readRules()
   const inFile = new Map(rules.map((rule) => [rule.name, rule]))
   const paused = rules.flatMap((rule) => {
@@ -286,10 +292,8 @@ export async function storeInactive(rules: readonly Rule[], store: AlertStore, n
     const row = { rule: rule.name, revision: toRevision(rule), state: 'paused' as const, beganAt: before?.beganAt ?? 0 }
     return [{ ...row, kind: what.kind, description }]
   })
-  const removed = [...stored.values()].flatMap((row) =>
-    inFile.has(row.rule) || row.state === 'removed'
-      ? []
-      : [{ ...row, state: 'removed' as const, kind: '', description: '' }],
-  )
-  await store.writeRules([...paused, ...removed], now)
+  const missing = [...stored.values()].filter((row) => !inFile.has(row.rule) && row.state !== 'removed')
+  const removed = missing.map((row) => ({ ...row, state: 'removed' as const, kind: '', description: '' }))
+  await store.writeRules([...paused, ...(isConfirmed ? removed : [])], now)
+  return missing.map(({ rule }) => rule)
 }
