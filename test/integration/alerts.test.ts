@@ -327,6 +327,38 @@ describe('delivery', () => {
   })
 })
 
+describe('a worker whose clock is ahead', () => {
+  it('loses no crossing of the other workers, which evaluate after it', async () => {
+    stage.setRules([LEVEL])
+    await quote('UNI', 9)
+    const ahead = await stage.start({ aheadMs: 600_000 })
+    await untilActive('uni-above-10')
+    await quote('UNI', 11)
+    await expect.poll(() => stage.receiver.received.length).toBe(1)
+    await quote('UNI', 9)
+    await untilState('uni-above-10', false)
+    await ahead.stop()
+    await stage.start()
+    for (const expected of [2, 3, 4]) {
+      await quote('UNI', 11)
+      await expect.poll(() => stage.receiver.received.length).toBe(expected)
+      await quote('UNI', 9)
+      await untilState('uni-above-10', false)
+    }
+  })
+
+  it('compares it before an evaluation, so no alert is of the future', async () => {
+    stage.setRules([LEVEL])
+    await quote('UNI', 9)
+    await stage.start({ aheadMs: 600_000, isCompared: true })
+    await untilActive('uni-above-10')
+    await quote('UNI', 11)
+    await expect.poll(() => stage.receiver.received.length).toBe(1)
+    const [fired] = await stage.store.readRecorded(['uni-above-10'], 0)
+    expect(fired?.firedAt).toBe(stage.clock.now)
+  })
+})
+
 describe('the stored state', () => {
   const state = { rule: 'uni', revision: 'r', subject: 'x', value: null, firings: 1, firedAt: 0 }
   const read = async (now: number) => (await stage.store.readStates(['uni'], now)).get('uni r')?.get('x')

@@ -103,8 +103,8 @@ export interface AlertStage {
   readonly clock: { now: number }
   /** Rewrites the rules; the channel `hook` is the receiver. */
   setRules(rules: readonly object[], channels?: Readonly<Record<string, object>>): void
-  /** Starts a worker for alerts. */
-  start(): Promise<Alerts>
+  /** Starts a worker for alerts. Its clock is ahead until it is compared with others, which it is with `isCompared`. */
+  start(clock?: { readonly aheadMs: number; readonly isCompared?: boolean }): Promise<Alerts>
   /** Announces stored rows of a dataset. */
   commit(dataset: string): Promise<void>
   /** Resolves when no evaluation waits or runs. */
@@ -138,7 +138,8 @@ export async function openAlertStage(settings: Readonly<Record<string, string>> 
       const hook = { type: 'webhook', url: `${receiver.url}/hook`, secrets: [WEBHOOK_SECRET] }
       writeFileSync(file, JSON.stringify({ channels: { hook, ...channels }, rules }))
     },
-    start: async () => {
+    start: async ({ aheadMs, isCompared = false } = { aheadMs: 0 }) => {
+      let offset = aheadMs
       const alerts = await startAlerts(
         {
           ...{
@@ -147,7 +148,10 @@ export async function openAlertStage(settings: Readonly<Record<string, string>> 
             redis,
             registry,
             log: silent,
-            now: () => clock.now,
+            now: () => clock.now + offset,
+            sync: async () => {
+              if (isCompared) offset = 0
+            },
             metrics: createMetrics('test'),
           },
           ...{ redact: (text: string) => text, takeover: { lockMs: 2_000, checkMs: 500 } },

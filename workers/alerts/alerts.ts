@@ -44,6 +44,8 @@ export interface AlertsContext {
   readonly registry: Registry
   readonly log: Logger
   readonly now: () => number
+  /** Compares this machine's clock with those of the stores. */
+  readonly sync?: () => Promise<void>
   readonly metrics: Parameters<typeof createCounter>[1]
   readonly redact: (text: string) => string
   /** Timing of the takeover of a killed worker's jobs. */
@@ -126,6 +128,7 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
     if (group === undefined) return
     const began = performance.now()
     try {
+      await context.sync?.()
       const apiUrl = config.alerts.apiUrl ?? config.api.publicUrl
       const fired = await evaluateGroup(group, { db, store, registry: context.registry, apiUrl, now: now() })
       metrics.fired(fired)
@@ -163,6 +166,7 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
       deliveries.name,
       async (job, token) => {
         followed.refresh()
+        await context.sync?.()
         const attempt = await deliver(delivery.parse(job.data), deliveryContext, stopping.signal)
         if (attempt.state !== 'pending') return
         // A job waits by the clock of the system, which is not the worker's clock in tests.
@@ -192,9 +196,10 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
   }
   const tick = async () => {
     followed.refresh()
+    await guard('the clock cannot be compared', async () => context.sync?.())
     await guard('alert rules cannot be stored', async () => {
       const { isConfirmed, rules } = followed
-      followed.compared(await storeInactive(rules.rules, { store, now: now(), isConfirmed }))
+      followed.compared(await storeInactive(rules.rules, { store, isConfirmed }))
     })
     await guard('alert rules cannot be enqueued', () => enqueueGroups([...followed.groups.values()]))
     await guard('due alerts cannot be found', async () => enqueueMessages(await findDue(store, now())))

@@ -83,6 +83,7 @@ interface Changes {
 export async function evaluateGroup(group: RuleGroup, context: EvaluationContext): Promise<readonly StoredFiring[]> {
   const { store, now } = context
   const names = group.rules.map(({ name }) => name)
+  const began = await store.readTime()
   // Read before the data, so that the data contains all of these changes.
   const correcting = readCorrected(group, context.db, now)
   const [results, stored, states, corrected] = await Promise.all([
@@ -110,14 +111,14 @@ export async function evaluateGroup(group: RuleGroup, context: EvaluationContext
   if (corrected.position !== undefined) changes.states.push(toPositionState(group.name, corrected.position))
   await store.writeFirings(changes.firings)
   const storeStates = async () => {
-    await store.writeStates(changes.states, now)
+    await store.writeStates(changes.states, began)
     // A rule has begun once its states are stored: without them, what holds already would fire.
     await store.writeRules(
       begun.map(({ rule, revision, beganAt }) => ({
         ...{ rule: rule.name, revision, state: 'active', beganAt },
         ...{ kind: rule.what.kind, description: rule.description },
       })),
-      now,
+      began,
     )
   }
   await Promise.all([store.writeDeliveries(toDeliveries(changes.firings)), storeStates()])
@@ -281,8 +282,9 @@ function toDueAt({ digest }: Rule, now: number): number {
  */
 export async function storeInactive(
   rules: readonly Rule[],
-  { store, now, isConfirmed }: { readonly store: AlertStore; readonly now: number; readonly isConfirmed: boolean },
+  { store, isConfirmed }: { readonly store: AlertStore; readonly isConfirmed: boolean },
 ): Promise<readonly string[]> {
+  const began = await store.readTime()
   const stored = await store.readRules()
   const inFile = new Map(rules.map((rule) => [rule.name, rule]))
   const paused = rules.flatMap((rule) => {
@@ -294,6 +296,6 @@ export async function storeInactive(
   })
   const missing = [...stored.values()].filter((row) => !inFile.has(row.rule) && row.state !== 'removed')
   const removed = missing.map((row) => ({ ...row, state: 'removed' as const, kind: '', description: '' }))
-  await store.writeRules([...paused, ...(isConfirmed ? removed : [])], now)
+  await store.writeRules([...paused, ...(isConfirmed ? removed : [])], began)
   return missing.map(({ rule }) => rule)
 }
