@@ -188,6 +188,27 @@ describe('a correction of history', () => {
       .toEqual([title, `${findToken('UNI').name}: Price above $10`])
   })
 
+  it('fires once, as corrections, about values that are newer than the newest live one', async () => {
+    await openPast(LEVEL)
+    stage.clock.now += 30 * 60_000
+    const [first, second] = [toPast(20), toPast(10)]
+    await correct('UNI', { 20: 12, 15: 8, 10: 13, 5: 14 })
+    await expect.poll(() => stage.receiver.received.length).toBe(2)
+    await untilState('uni-above-10', true)
+    const title = `Correction: ${findToken('UNI').name}: Price above $10`
+    const sorted = valuesOf().sort((one, other) => one.at - other.at)
+    expect(sorted).toMatchObject([{ title, at: first, value: 12 }, { title }])
+    expect(sorted[1]?.at).toBeGreaterThanOrEqual(second)
+    await correct('UNI', { 5: 14 })
+    await stage.untilEvaluated()
+    await quote('UNI', 15)
+    await quote('UNI', 9)
+    await untilState('uni-above-10', false)
+    expect(stage.receiver.received).toHaveLength(2)
+    await quote('UNI', 11)
+    await expect.poll(() => stage.receiver.received.length).toBe(3)
+  })
+
   it('withdraws an alert about a crossing that is gone, and reports the crossing when it is back', async () => {
     await openPast(LEVEL)
     await quote('UNI', 11)

@@ -43,17 +43,38 @@ const toKeys = (rules: readonly Rule[], registry: Registry): number[] => [
   ...new Set(rules.flatMap((rule) => toSubjects(rule, registry).map((entity) => entity?.key ?? NO_ENTITY))),
 ]
 
-async function readNewestValues(name: SeriesName, keys: readonly number[], { db, now }: ConditionContext) {
+async function readNewestValues(name: SeriesName, keys: readonly number[], context: ConditionContext) {
   const series: Series = SERIES[name]
-  const rows = await db.rows({
-    name: `alert-series-${name}`,
-    sql: `SELECT entity, max(t.at) AS at, argMax(t.value, t.at) AS value
-FROM (${toRows(series, series.newest ?? series.table, isSince(series))}) AS t GROUP BY entity`,
-    params: { since: now - NEWEST_WITHIN_MS, ...toSelection(keys) },
-    schema: newestRow,
-  })
-  return new Map(rows.map((row) => [row.entity, row]))
+  const read = (table: string, of: readonly number[]) =>
+    context.db.rows({
+      name: `alert-series-${name}`,
+      sql: `SELECT entity, max(t.at) AS at, argMax(t.value, t.at) AS value
+FROM (${toRows(series, table, isSince(series))}) AS t GROUP BY entity`,
+      params: { since: context.now - NEWEST_WITHIN_MS, ...toSelection(of) },
+      schema: newestRow,
+    })
+  if (series.newest === undefined) return new Map((await read(series.table, keys)).map((row) => [row.entity, row]))
+  const [rows, ends] = await Promise.all([read(series.newest, keys), readHistoryEnds(series, keys, context)])
+  const newest = new Map(rows.map((row) => [row.entity, row]))
+  // A back-fill stores values in the series alone, also those that are newer than the newest live one.
+  const newer = ends.flatMap(({ entity, end }) => (end > (newest.get(entity)?.at ?? 0) ? [entity] : []))
+  for (const row of newer.length === 0 ? [] : await read(series.table, newer))
+    if (row.at > (newest.get(row.entity)?.at ?? 0)) newest.set(row.entity, row)
+  return newest
 }
+
+const historyRow = z.object({ entity: z.number(), end: z.int() })
+
+/** The ends of the ranges of history that were stored, by entity. */
+const readHistoryEnds = ({ dataset }: Series, keys: readonly number[], { db, now }: ConditionContext) =>
+  db.rows({
+    name: 'alert-history-ends',
+    sql: `SELECT entity, toUnixTimestamp64Milli(max(ends_at)) AS end FROM history_changes
+WHERE dataset = {dataset: String} AND ends_at > fromUnixTimestamp64Milli({since: Int64}, 'UTC') AND ${isSelected('entity')}
+GROUP BY entity`,
+    params: { dataset, since: now - NEWEST_WITHIN_MS, ...toSelection(keys) },
+    schema: historyRow,
+  })
 
 async function readMoves(
   name: SeriesName,
