@@ -87,7 +87,7 @@ describe('a rule about a level', () => {
               unit: 'USD',
             },
             url: `https://data.example.org/tokens/${uni.id}`,
-            request: `https://data.example.org/data/tokens/historic-financial?id=${uni.id}`,
+            request: `https://data.example.org/data/tokens/historic-financial?id=${uni.id}&interval=5m&start=2024-05-06T07%3A00%3A00Z&end=2024-05-06T08%3A00%3A00Z`,
           },
         ],
       },

@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { datasets } from '../../../shared/datasets/list.ts'
 import { groupBy } from '../../../shared/group-by.ts'
-import { DAY_MS, HOUR_MS } from '../../../shared/intervals.ts'
+import { DAY_MS, HOUR_MS, toBucketStart } from '../../../shared/intervals.ts'
 import type { Registry } from '../../../shared/registry/registry.ts'
 import { type AlertEntity, findEntities, type Rule } from '../rules.ts'
 import { SERIES, type Series, type SeriesName } from '../series.ts'
@@ -13,6 +14,7 @@ import {
   type Result,
   type RuleOf,
   toEntityFacts,
+  toRequest,
   toSelection,
 } from './condition.ts'
 
@@ -96,13 +98,36 @@ FROM (${toRows(series, series.table, isSince(series))}) AS t GROUP BY entity`,
 export const toSubjects = (rule: Rule, registry: Registry): readonly (AlertEntity | null)[] =>
   findEntities(rule, registry) ?? [null]
 
+const DATASETS = new Map(datasets.map((dataset) => [dataset.name as string, dataset]))
+
+/** The facts of an entity, and a link to the values since `from`, up to the one at `at`. */
+function toSeriesFacts(series: Series, entity: AlertEntity | null, { from, at }: { from: number; at: number }) {
+  const { request, interval, isList, dataset } = series
+  const facts = toEntityFacts(entity, request)
+  if (isList) {
+    const { token = null, type } = entity ?? {}
+    // The list of a past time has only tokens with a quote by then, which says nothing about the value of a DAO.
+    const asOf = type === 'token' ? { asOf: formatLinkTime(at + 999) } : {}
+    return { ...facts, request: token === null ? null : toRequest(request, { id: token, ...asOf }) }
+  }
+  const step = DATASETS.get(dataset)?.cadence === '1d' ? '1d' : '1h'
+  const range = { start: formatLinkTime(toBucketStart(from, step)), end: formatLinkTime(toBucketEnd(at, step)) }
+  const id = entity === null ? {} : { id: entity.id }
+  return { ...facts, request: toRequest(request, { ...id, ...(interval && { interval }), ...range }) }
+}
+
+const formatLinkTime = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}Z`
+const toBucketEnd = (ms: number, interval: '1h' | '1d') =>
+  toBucketStart(ms, interval) + (interval === '1d' ? DAY_MS : HOUR_MS)
+
 /** Whether a value is beyond the level of a rule, and the content of a message about it. */
 export function toLevelFacts({ what }: RuleOf<'level'>, entity: AlertEntity | null, { at, value }: LevelRow) {
-  const { label, unit, request }: Series = SERIES[what.series]
+  const series: Series = SERIES[what.series]
+  const { label, unit } = series
   const { above, below } = what
   const threshold = above ?? below ?? 0
   return {
-    ...toEntityFacts(entity, request),
+    ...toSeriesFacts(series, entity, { from: at, at }),
     ...{ subject: entity?.id ?? '', holds: above === undefined ? value < threshold : value > threshold },
     ...{ observedAt: at, value, before: null, threshold, unit },
     describe: () => {
@@ -148,11 +173,12 @@ function formatDuration(ms: number): string {
 
 /** Whether a value has moved as a rule says, and the content of a message about it. Undefined if the move is unknown. */
 export function toMoveFacts({ what }: RuleOf<'move'>, entity: AlertEntity | null, row: MovedRow) {
-  const { label, unit, request }: Series = SERIES[what.series]
+  const series: Series = SERIES[what.series]
+  const { label, unit } = series
   const move = toMove(row, what)
   if (move === undefined) return undefined
   return {
-    ...toEntityFacts(entity, request),
+    ...toSeriesFacts(series, entity, { from: row.at - what.within, at: row.at }),
     ...{ subject: entity?.id ?? '', holds: Math.abs(move.change) >= what.percent },
     ...{ observedAt: row.at, value: row.value, before: move.before, threshold: what.percent, unit },
     describe: () => {
