@@ -1,5 +1,4 @@
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
-import { DataError } from '../../shared/errors.ts'
 import { HISTORY_START } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { type Answer, toBrokenOff } from '../answers/answer.ts'

@@ -22,7 +22,7 @@ import { createPageHandler, FOREVER, type Page, toPolicy } from './page-handler.
 const BUILT = join(import.meta.dirname, '../../web/dist')
 
 /** The page's own addresses. */
-const ADDRESSES =
+export const ADDRESSES =
   /^\/(?:|tokens|daos|governance|treasuries|index|compare|freshness|alerts|sql|(?:tokens|daos)\/[0-9a-f]{24}|daos\/[0-9a-f]{24}\/proposals\/[0-9a-f]{24}|voters\/0x[0-9a-fA-F]{40,64})$/
 
 const ERRORS = '/docs/errors'

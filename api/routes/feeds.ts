@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import { toLine } from '../../shared/text-line.ts'
 import { Problem } from '../problem/problem.ts'
 import { timeValue } from '../records/table.ts'
 import { defineRoute } from '../route/define-route.ts'
@@ -43,8 +44,11 @@ async function readFeed(db: Database, rule: string): Promise<Feed> {
   ])
   if (rule !== ALL && found === undefined && entries.length === 0)
     throw new Problem('not_found', `There is no rule ${rule}: /data/alerts/rules lists the rules.`, { param: 'rule' })
-  const title = rule === ALL ? 'All alerts' : `Alerts: ${found?.description || rule}`
-  return { title, updated: entries[0]?.firedAt ?? found?.at ?? new Date(0).toISOString(), entries }
+  const title = rule === ALL ? 'All alerts' : `Alerts: ${toLine(found?.description ?? '') || rule}`
+  const updated = entries[0]?.firedAt ?? found?.at ?? new Date(0).toISOString()
+  // Texts may be those of strangers. XML 1.0 has no control characters, also not escaped.
+  const lines = entries.map((one) => ({ ...one, title: toLine(one.title), text: toLine(one.text) }))
+  return { title, updated, entries: lines }
 }
 
 const toPage = (publicUrl: string, { page, request }: Entry) => `${publicUrl}${page ?? request ?? '/'}`
@@ -52,12 +56,7 @@ const toText = (publicUrl: string, { text, request }: Entry) =>
   request === null ? text : `${text}\n${publicUrl}${request}`
 
 const ESCAPES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-/** XML 1.0 has no control characters, also not escaped. */
-const toXml = (text: string) =>
-  text
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to remove
-    .replaceAll(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, '')
-    .replaceAll(/[&<>"]/g, (character) => ESCAPES[character] ?? character)
+const toXml = (text: string) => text.replaceAll(/[&<>"]/g, (character) => ESCAPES[character] ?? character)
 
 /** RFC 4287. */
 function toAtom(publicUrl: string, rule: string, { title, updated, entries }: Feed): string {

@@ -26,6 +26,12 @@ const proxyUrl = z
 const port = integer(0, 65_535)
 const identifier = text.regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, 'must be a plain identifier: letters, digits and _')
 
+/** A domain, or an address in brackets (RFC 5321, section 4.1.3). */
+const smtpName = text.regex(
+  /^(?:[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?(?:\.(?!$)|$)){1,20}$|^\[(?:IPv6:[\da-f:.]+|[\d.]+)\]$/i,
+  'must be a host name such as alerts.example.org, or an address such as [192.0.2.1]',
+)
+
 /** Whether a URL has only a scheme, a host and a port. Invalid URLs pass, because the URL schema reports them. */
 function isServerAlone(text: string): boolean {
   if (!URL.canParse(text)) return true
@@ -99,6 +105,7 @@ export const settings = z.object({
   ALERTS_FILE: text.optional(),
   ALERTS_API_URL: url.optional(),
   ALERTS_PRIVATE_NETWORKS: networks.default([]),
+  ALERTS_SMTP_NAME: smtpName.optional(),
 
   DATASETS_OFF: datasetNames.default([]),
   WORKER_QUEUES: text.default('all'),
@@ -192,6 +199,7 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
       file: s.ALERTS_FILE,
       apiUrl: s.ALERTS_API_URL,
       privateNetworks: s.ALERTS_PRIVATE_NETWORKS,
+      smtpName: s.ALERTS_SMTP_NAME,
     },
     ops: {
       host: s.OPS_HOST,
@@ -245,7 +253,10 @@ function withSecretFiles(env: Environment, mistakes: string[]) {
     else if (value !== undefined) mistakes.push(`${name} and ${name}_FILE are both set: remove one`)
     else {
       try {
-        merged[name] = readFileSync(file, 'utf8').trim()
+        const content = readFileSync(file, 'utf8').trim()
+        // A file that is being written is empty for a moment. As an unset value, that would open what a secret protects.
+        if (content === '') mistakes.push(`${name}_FILE: ${file} is empty: write the value, or unset ${name}_FILE`)
+        merged[name] = content
       } catch (error) {
         mistakes.push(`${name}_FILE: ${toReason(error)}`)
       }

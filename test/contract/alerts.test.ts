@@ -49,7 +49,7 @@ beforeAll(async () => {
       observedAt: NOW,
       page: `/tokens/${id}`,
     }),
-    firing(2, { title: '<Fish> & "chips"\u0007' }),
+    firing(2, { title: '<Fish> & "chips"\u0007', text: 'More\u202e\nPage: https://evil.example' }),
     firing(3, { rule: 'other' }),
     // The same firing, computed again later: the first one stays.
     firing(3, { rule: 'other', firedAt: NOW, title: 'Later' }),
@@ -144,7 +144,10 @@ describe('feeds', () => {
           title: 'Alert 1',
           tags: ['prices-move'],
         },
-        { id: toId('firing', 2), url: 'https://data.example.org/data/status' },
+        {
+          ...{ id: toId('firing', 2), url: 'https://data.example.org/data/status', title: '<Fish> & "chips"' },
+          content_text: 'More Page: https://evil.example\nhttps://data.example.org/data/status',
+        },
       ],
     })
   })
@@ -154,6 +157,7 @@ describe('feeds', () => {
     expect(answer.headers.get('content-type')).toMatch(/^application\/atom\+xml/)
     const text = await answer.text()
     expect(text).toContain('<title>&lt;Fish&gt; &amp; &quot;chips&quot;</title>')
+    expect(text).toContain('>More Page: https://evil.example\nhttps://data.example.org/data/status</content>')
     expect(text.match(/<entry>/g)).toHaveLength(3)
     // Required by RFC 4287 of a feed and of each entry.
     for (const part of ['<id>', '<title>', '<updated>']) expect(text.split(part)).toHaveLength(5)

@@ -63,7 +63,10 @@ const holdings = async (daysAgo: number, quantity: number) => {
   feed.commit('treasury')
 }
 
-const proposal = (id: string, times: { created: number; starts: number; ends: number; settled?: boolean }) =>
+const proposal = (
+  id: string,
+  times: { created: number; starts: number; ends: number; settled?: boolean; flagged?: boolean },
+) =>
   insert('governance_in', {
     ...{ dao: dao('uniswap').key, space: 'uniswap', kind: 'proposal', proposal: id, address: `0x${'1'.repeat(40)}` },
     ...{
@@ -74,7 +77,13 @@ const proposal = (id: string, times: { created: number; starts: number; ends: nu
       scores: [1],
       scores_total: 1,
     },
-    ...{ scores_state: times.settled ? 'final' : 'pending', votes: 1, quorum: null, url: null, is_flagged: false },
+    ...{
+      scores_state: times.settled ? 'final' : 'pending',
+      votes: 1,
+      quorum: null,
+      url: null,
+      is_flagged: times.flagged ?? false,
+    },
     ...{ starts_at: iso(times.starts), ends_at: iso(times.ends), collected_at: iso(stage.clock.now) },
   })
 
@@ -221,5 +230,20 @@ describe('an example of docs/alerts.md', () => {
     expect(await evaluate(rule)).toEqual([expect.stringMatching(scenario.title)])
     stage.clock.now += 1_000
     expect(await evaluate(rule)).toEqual([])
+  })
+})
+
+describe('a proposal that Snapshot flagged', () => {
+  it('fires like others, with the mark in its title', async () => {
+    const { now } = stage.clock
+    const rule = { name: 'flagged', what: { kind: 'proposal', on: 'created' }, who: { names: ['uniswap'] } }
+    const [parsed] = parseRules(JSON.stringify({ rules: [rule] }), 'alerts.json', () => undefined).rules
+    if (parsed === undefined) throw new Error('no rule')
+    expect(await evaluate(parsed)).toEqual([])
+    stage.clock.now += 60_000
+    await proposal('spam', { created: now + 30_000, starts: now, ends: now + DAY_MS, flagged: true })
+    expect(await evaluate(parsed)).toEqual([
+      expect.stringMatching(/: new proposal \(flagged by Snapshot as spam or a scam\)$/),
+    ])
   })
 })

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs'
 import { Webhook } from 'standardwebhooks'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { HOUR_MS } from '../../shared/intervals.ts'
@@ -86,7 +87,7 @@ describe('a rule about a level', () => {
               unit: 'USD',
             },
             url: `https://data.example.org/tokens/${uni.id}`,
-            request: `https://data.example.org/data/tokens/historic-financial?id=${uni.id}`,
+            request: `https://data.example.org/data/tokens/historic-financial?id=${uni.id}&interval=5m&start=2024-05-06T07%3A00%3A00Z&end=2024-05-06T08%3A00%3A00Z`,
           },
         ],
       },
@@ -185,6 +186,27 @@ describe('a correction of history', () => {
     await expect
       .poll(() => titlesOf(stage.receiver.received))
       .toEqual([title, `${findToken('UNI').name}: Price above $10`])
+  })
+
+  it('fires once, as corrections, about values that are newer than the newest live one', async () => {
+    await openPast(LEVEL)
+    stage.clock.now += 30 * 60_000
+    const [first, second] = [toPast(20), toPast(10)]
+    await correct('UNI', { 20: 12, 15: 8, 10: 13, 5: 14 })
+    await expect.poll(() => stage.receiver.received.length).toBe(2)
+    await untilState('uni-above-10', true)
+    const title = `Correction: ${findToken('UNI').name}: Price above $10`
+    const sorted = valuesOf().sort((one, other) => one.at - other.at)
+    expect(sorted).toMatchObject([{ title, at: first, value: 12 }, { title }])
+    expect(sorted[1]?.at).toBeGreaterThanOrEqual(second)
+    await correct('UNI', { 5: 14 })
+    await stage.untilEvaluated()
+    await quote('UNI', 15)
+    await quote('UNI', 9)
+    await untilState('uni-above-10', false)
+    expect(stage.receiver.received).toHaveLength(2)
+    await quote('UNI', 11)
+    await expect.poll(() => stage.receiver.received.length).toBe(3)
   })
 
   it('withdraws an alert about a crossing that is gone, and reports the crossing when it is back', async () => {
@@ -326,6 +348,38 @@ describe('delivery', () => {
   })
 })
 
+describe('a worker whose clock is ahead', () => {
+  it('loses no crossing of the other workers, which evaluate after it', async () => {
+    stage.setRules([LEVEL])
+    await quote('UNI', 9)
+    const ahead = await stage.start({ aheadMs: 600_000 })
+    await untilActive('uni-above-10')
+    await quote('UNI', 11)
+    await expect.poll(() => stage.receiver.received.length).toBe(1)
+    await quote('UNI', 9)
+    await untilState('uni-above-10', false)
+    await ahead.stop()
+    await stage.start()
+    for (const expected of [2, 3, 4]) {
+      await quote('UNI', 11)
+      await expect.poll(() => stage.receiver.received.length).toBe(expected)
+      await quote('UNI', 9)
+      await untilState('uni-above-10', false)
+    }
+  })
+
+  it('compares it before an evaluation, so no alert is of the future', async () => {
+    stage.setRules([LEVEL])
+    await quote('UNI', 9)
+    await stage.start({ aheadMs: 600_000, isCompared: true })
+    await untilActive('uni-above-10')
+    await quote('UNI', 11)
+    await expect.poll(() => stage.receiver.received.length).toBe(1)
+    const [fired] = await stage.store.readRecorded(['uni-above-10'], 0)
+    expect(fired?.firedAt).toBe(stage.clock.now)
+  })
+})
+
 describe('the stored state', () => {
   const state = { rule: 'uni', revision: 'r', subject: 'x', value: null, firings: 1, firedAt: 0 }
   const read = async (now: number) => (await stage.store.readStates(['uni'], now)).get('uni r')?.get('x')
@@ -341,6 +395,36 @@ describe('the stored state', () => {
 })
 
 describe('rules', () => {
+  it.each(['', '{"rules": ['])('stay active while the file is %j, and also fire for that time', async (half) => {
+    stage.setRules([LEVEL])
+    await quote('UNI', 9)
+    const alerts = await stage.start()
+    await untilActive('uni-above-10')
+    writeFileSync(stage.file, half)
+    await alerts.tick()
+    await stage.untilIdle()
+    const [stored] = (await stage.store.readRules()).values()
+    expect(stored).toMatchObject({ rule: 'uni-above-10', state: 'active' })
+    await quote('UNI', 11)
+    await expect.poll(() => stage.receiver.received.length).toBe(1)
+  })
+
+  it('are not removed by a worker that starts with an empty file', async () => {
+    stage.setRules([LEVEL])
+    await quote('UNI', 9)
+    const first = await stage.start()
+    await untilActive('uni-above-10')
+    await first.stop()
+    writeFileSync(stage.file, '')
+    const second = await stage.start()
+    await second.tick()
+    expect((await stage.store.readRules()).get('uni-above-10')).toMatchObject({ state: 'active' })
+    await quote('UNI', 11)
+    stage.setRules([LEVEL])
+    await second.tick()
+    await expect.poll(() => stage.receiver.received.length).toBe(1)
+  })
+
   it('are loaded again when the file changes, and removed ones are stored as removed', async () => {
     stage.setRules([LEVEL])
     await quote('UNI', 9)

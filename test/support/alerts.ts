@@ -26,13 +26,18 @@ export interface Received {
   readonly body: string
 }
 
-/** How a receiver answers. `hang` leaves the request without an answer; `afterMs` delays it. */
+/**
+ * How a receiver answers. `hang` leaves the request without an answer; `afterMs` delays it. With `isReset` the connection
+ * is reset after the body, of which `content-length` promises more; with `isOpen` the rest never comes.
+ */
 export type Reply =
   | {
       readonly status: number
       readonly headers?: Record<string, string>
       readonly body?: string
       readonly afterMs?: number
+      readonly isReset?: boolean
+      readonly isOpen?: boolean
     }
   | 'hang'
 
@@ -64,7 +69,11 @@ export async function startReceiver(): Promise<Receiver> {
     const reply = receiver.reply(one)
     if (reply === 'hang') return
     if (reply.afterMs !== undefined) await delay(reply.afterMs)
-    response.writeHead(reply.status, reply.headers).end(reply.body)
+    response.writeHead(reply.status, reply.headers)
+    response.flushHeaders()
+    if (reply.isOpen) response.write(reply.body)
+    else if (reply.isReset) response.write(reply.body || '', () => request.socket.resetAndDestroy())
+    else response.end(reply.body)
   })
   const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
   const stop = () => {
@@ -94,8 +103,8 @@ export interface AlertStage {
   readonly clock: { now: number }
   /** Rewrites the rules; the channel `hook` is the receiver. */
   setRules(rules: readonly object[], channels?: Readonly<Record<string, object>>): void
-  /** Starts a worker for alerts. */
-  start(): Promise<Alerts>
+  /** Starts a worker for alerts. Its clock is ahead until it is compared with others, which it is with `isCompared`. */
+  start(clock?: { readonly aheadMs: number; readonly isCompared?: boolean }): Promise<Alerts>
   /** Announces stored rows of a dataset. */
   commit(dataset: string): Promise<void>
   /** Resolves when no evaluation waits or runs. */
@@ -129,7 +138,8 @@ export async function openAlertStage(settings: Readonly<Record<string, string>> 
       const hook = { type: 'webhook', url: `${receiver.url}/hook`, secrets: [WEBHOOK_SECRET] }
       writeFileSync(file, JSON.stringify({ channels: { hook, ...channels }, rules }))
     },
-    start: async () => {
+    start: async ({ aheadMs, isCompared = false } = { aheadMs: 0 }) => {
+      let offset = aheadMs
       const alerts = await startAlerts(
         {
           ...{
@@ -138,7 +148,10 @@ export async function openAlertStage(settings: Readonly<Record<string, string>> 
             redis,
             registry,
             log: silent,
-            now: () => clock.now,
+            now: () => clock.now + offset,
+            sync: async () => {
+              if (isCompared) offset = 0
+            },
             metrics: createMetrics('test'),
           },
           ...{ redact: (text: string) => text, takeover: { lockMs: 2_000, checkMs: 500 } },

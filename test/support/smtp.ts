@@ -29,7 +29,10 @@ export interface SmtpTls {
   readonly cert: Buffer
 }
 
-/** A local mail server that records every mail. With TLS, it accepts logins. */
+/** RFC 5321, section 4.5.3.1.6, without the line break. */
+const MOST_LINE = 998
+
+/** A local mail server that records every mail. With TLS, it accepts logins. It refuses too long lines of a mail. */
 export async function startSmtpReceiver(tls?: SmtpTls): Promise<SmtpReceiver> {
   const sockets = new Set<Socket>()
   const serve = (socket: Socket, isSecure: boolean) => {
@@ -57,7 +60,9 @@ export async function startSmtpReceiver(tls?: SmtpTls): Promise<SmtpReceiver> {
       if (mail === undefined) {
         if (answer(line).startsWith('354')) mail = []
       } else if (line === '.') {
-        if (answer(line).startsWith('250')) receiver.mails.push(mail.join('\n'))
+        const isTooLong = mail.some((one) => Buffer.byteLength(one) > MOST_LINE)
+        if (isTooLong) socket.write('500 5.2.3 line too long\r\n')
+        else if (answer(line).startsWith('250')) receiver.mails.push(mail.join('\n'))
         mail = undefined
       } else mail.push(line.startsWith('..') ? line.slice(1) : line)
     })

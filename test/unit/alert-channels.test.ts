@@ -63,17 +63,21 @@ describe('a message to Slack', () => {
     const { url, body } = build(channel, message([firing({ title: '<!channel> & co' })]))
     expect(url).toBe(channel.url)
     expect(body).toEqual({
-      text: '&lt;!channel&gt; &amp; co',
+      ...{ text: '&lt;!channel&gt; &amp; co', mrkdwn: false, parse: 'none', link_names: false },
       blocks: [
         {
           type: 'section',
-          text: {
-            type: 'mrkdwn',
-            text: '*&lt;!channel&gt; &amp; co*\nPrice is $11.\n<https://data.example.org/tokens/x|Page> · <https://data.example.org/data/tokens?id=x|Data>',
-          },
+          text: { type: 'plain_text', text: '&lt;!channel&gt; &amp; co\nPrice is $11.', emoji: false },
+          fields: [
+            {
+              type: 'mrkdwn',
+              text: '<https://data.example.org/tokens/x|Page> · <https://data.example.org/data/tokens?id=x|Data>',
+              verbatim: true,
+            },
+          ],
         },
       ],
-      unfurl_links: false,
+      ...{ unfurl_links: false, unfurl_media: false },
     })
   })
 
@@ -354,8 +358,30 @@ describe('createAddressCheck', () => {
     'fe80::1',
     '::ffff:10.0.0.1',
     '64:ff9b::a00:1',
+    '64:ff9b::10.0.0.1',
+    '64:ff9b:1::8.8.8.8',
+    '::ffff:a00:1',
+    '::ffff:0:10.0.0.1',
+    '::10.0.0.1',
+    '::',
+    '2002:a00:1::1',
+    '2002:7f00:1::',
+    // Teredo: a private server, and a private client, whose address is inverted.
+    '2001:0:a00:1::f5ff:fffe',
+    '2001:0:808:808::f5ff:fffe',
+    'fe80::1%eth0',
     '224.0.0.1',
   ])('refuses %s', (address) => expect(createAddressCheck([])(address)).toBe(false))
+
+  it.each(['64:ff9b::a29f:8ae8', '64:ff9b::8.8.8.8', '::ffff:808:808', '2002:808:808::1', '2001:0:808:808::f7f7:f7f7'])(
+    'accepts %s, which contains a public IPv4 address',
+    (address) => expect(createAddressCheck([])(address)).toBe(true),
+  )
+
+  it('accepts private addresses of allowed networks in IPv6 addresses', () => {
+    const isAllowed = createAddressCheck(['10.0.0.0/8'])
+    expect(['64:ff9b::a00:1', '2002:a00:1::1', '64:ff9b::7f00:1'].map(isAllowed)).toEqual([true, true, false])
+  })
 
   it('accepts public addresses and allowed networks', () => {
     const isAllowed = createAddressCheck(['10.0.0.0/8', '::1'])
@@ -391,6 +417,73 @@ describe('createSend', () => {
     expect(await send(toRequest(receiver.url), signal)).toMatchObject({ retryAfterMs: 4_000 })
     receiver.reply = () => ({ status: 410 })
     expect(await send(toRequest(receiver.url), signal)).toMatchObject({ isPermanent: true })
+    await receiver.close()
+  })
+
+  it.each([
+    [
+      { status: 200, headers: { 'content-length': '100' }, body: 'ok', isReset: true },
+      { isDelivered: true, body: 'ok' },
+    ],
+    [{ status: 204, headers: { 'transfer-encoding': 'chunked' }, body: '', isReset: true }, { isDelivered: true }],
+    [
+      { status: 503, headers: { 'content-length': '9', 'retry-after': '7' }, body: 'busy', isReset: true },
+      { isDelivered: false, retryAfterMs: 7_000, isPermanent: false, reason: 'status 503: busy' },
+    ],
+    [{ status: 410, headers: { 'content-length': '9' }, body: 'gone', isReset: true }, { isPermanent: true }],
+  ])('decides by the status if the connection is reset after it: %j', async (reply, expected) => {
+    const receiver = await startReceiver()
+    receiver.reply = () => reply
+    expect(await createSend(['127.0.0.0/8'])(toRequest(receiver.url), signal)).toMatchObject({
+      ...{ status: reply.status, ...expected },
+    })
+    await receiver.close()
+  })
+
+  it('decides by the status if the rest of the answer does not arrive in time', async () => {
+    const receiver = await startReceiver()
+    receiver.reply = () => ({ status: 200, headers: { 'content-length': '100' }, body: 'ok', isOpen: true })
+    const outcome = await createSend(['127.0.0.0/8'], 200)(toRequest(receiver.url), signal)
+    expect(outcome).toMatchObject({ isDelivered: true, status: 200, body: 'ok' })
+    await receiver.close()
+  })
+
+  const migrated = JSON.stringify({
+    ...{ ok: false, error_code: 400, description: 'Bad Request: group chat was upgraded to a supergroup chat' },
+    parameters: { migrate_to_chat_id: -1001234567890 },
+  })
+  const notFound = '{"ok":false,"error_code":400,"description":"Bad Request: chat not found"}'
+  it.each([
+    ['telegram', 400, migrated, /^status 400: the chat has another id now: set chat to '-1001234567890': .*upgraded/],
+    ['telegram', 400, notFound, /: set chat to the id of a chat that has the bot: .*chat not found/],
+    ['telegram', 401, '{"description":"Unauthorized"}', /: telegram does not know the bot: set token: .*Unauthorized/],
+    ['telegram', 403, '{"description":"Forbidden: bot was kicked"}', /: the bot may not write to the chat: .*kicked/],
+    ['discord', 404, '{"message": "Unknown Webhook", "code": 10015}', /no such webhook.*set url: .*Unknown Webhook/],
+    ['discord', 400, '{"message": "Invalid Form Body"}', /discord does not accept this message: .*Invalid Form Body/],
+    ['slack', 404, 'no_service', /slack has no such webhook any more: create one and set url: no_service/],
+    ['slack', 403, 'action_prohibited', /action_prohibited/],
+    ['slack', 410, 'channel_is_archived', /channel_is_archived/],
+  ] as const)('ends at a final answer of %s: %i %s', async (service, status, body, reason) => {
+    const receiver = await startReceiver()
+    receiver.reply = () => ({ status, body })
+    const outcome = await createSend(['127.0.0.0/8'])({ ...toRequest(receiver.url), service }, signal)
+    expect(outcome).toMatchObject({ isPermanent: true, reason: expect.stringMatching(reason) })
+    await receiver.close()
+  })
+
+  it.each([
+    ['telegram', 429],
+    ['telegram', 502],
+    ['discord', 429],
+    ['slack', 500],
+    [undefined, 400],
+    [undefined, 404],
+  ] as const)('does not end at a temporary answer, or one of a webhook: %s %i', async (service, status) => {
+    const receiver = await startReceiver()
+    receiver.reply = () => ({ status, body: 'later\r\n\u001b[31m' })
+    const request = { ...toRequest(receiver.url), ...(service && { service }) }
+    const outcome = await createSend(['127.0.0.0/8'])(request, signal)
+    expect(outcome).toMatchObject({ isPermanent: false, reason: `status ${status}: later [31m` })
     await receiver.close()
   })
 

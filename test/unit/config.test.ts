@@ -83,6 +83,8 @@ describe('parseConfig', () => {
     writeFileSync(file, 'from-a-file\n')
     expect(parseConfig({ COINMARKETCAP_API_KEY_FILE: file }).providers.coinmarketcap.apiKey).toBe('from-a-file')
     expect(failure({ COINMARKETCAP_API_KEY_FILE: '/nowhere/key' }).message).toContain('COINMARKETCAP_API_KEY_FILE')
+    writeFileSync(file, '\n')
+    expect(failure({ OPS_TOKEN_FILE: file }).message).toContain(`OPS_TOKEN_FILE: ${file} is empty: write the value`)
     const both = failure({ COINMARKETCAP_API_KEY: 'secret-one', COINMARKETCAP_API_KEY_FILE: file })
     expect(both.message).toContain('remove one')
     expect(both.message).not.toContain('secret-one')

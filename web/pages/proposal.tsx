@@ -9,7 +9,7 @@ import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { useTitle } from '../parts/title.ts'
 import { TimeValue, Unknown, Value } from '../parts/value.tsx'
-import { isWeb, type Proposal, State } from './proposals.tsx'
+import { Flagged, isWeb, type Proposal, State } from './proposals.tsx'
 import { Voter } from './voters.tsx'
 
 const MOST_VOTES = 100
@@ -178,6 +178,7 @@ export function ProposalPage({ dao, id }: { dao: string; id: string }) {
             <div class="title">
               <h1>{proposal.title || 'Proposal without a title'}</h1>
               <State of={proposal} />
+              <Flagged of={proposal} />
             </div>
             <div class="grid">
               <Card title="Result" question={question} facts={facts}>

@@ -20,10 +20,23 @@ export type Proposal = Answer<'/data/daos/governance/proposals'>[number]
 /** Only web addresses become links: the provider's text may be anything. */
 export const isWeb = (url: string | null): url is string => url !== null && /^https?:\/\//.test(url)
 
-const Title = ({ of: { _id, dao, title } }: { of: Proposal }) => (
-  <a key={_id} href={`daos/${dao}/proposals/${_id}`} title={title}>
-    {title || 'Proposal without a title'}
-  </a>
+/** The mark of a proposal that Snapshot flagged. */
+export const Flagged = ({ of }: { of: Proposal }) =>
+  'flagged' in of && of.flagged === true ? (
+    <>
+      <span class="badge flagged" title="Snapshot flagged it as spam or a scam.">
+        flagged
+      </span>{' '}
+    </>
+  ) : null
+
+const Title = ({ of }: { of: Proposal }) => (
+  <>
+    <Flagged of={of} />
+    <a key={of._id} href={`daos/${of.dao}/proposals/${of._id}`} title={of.title}>
+      {of.title || 'Proposal without a title'}
+    </a>
+  </>
 )
 
 /** The state of a proposal, and its outcome on the chain if there is one. */

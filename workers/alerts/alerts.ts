@@ -1,9 +1,7 @@
-import { statSync } from 'node:fs'
 import { DelayedError, type Queue, UnrecoverableError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
-import { type Config, readVariable } from '../../shared/config/config.ts'
-import { createRedactor } from '../../shared/config/secrets.ts'
+import type { Config } from '../../shared/config/config.ts'
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
 import { openQueue, toQueuePrefix } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
@@ -15,9 +13,9 @@ import { createCounter, createHistogram, METRICS } from '../../shared/telemetry/
 import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
 import { startTicks } from '../watch/ticks.ts'
 import { deliver, findDue } from './delivery.ts'
-import { evaluateGroup, type RuleGroup, storeInactive, toGroups } from './evaluation.ts'
+import { evaluateGroup, type RuleGroup, storeInactive } from './evaluation.ts'
+import { followRules } from './followed-rules.ts'
 import type { Channel } from './rules.ts'
-import { findChannelSecrets, loadRules } from './rules-file.ts'
 import { createSend } from './send.ts'
 import { createAlertStore, type MessageKey, type StoredFiring } from './state.ts'
 
@@ -46,6 +44,8 @@ export interface AlertsContext {
   readonly registry: Registry
   readonly log: Logger
   readonly now: () => number
+  /** Compares this machine's clock with those of the stores. */
+  readonly sync?: () => Promise<void>
   readonly metrics: Parameters<typeof createCounter>[1]
   readonly redact: (text: string) => string
   /** Timing of the takeover of a killed worker's jobs. */
@@ -56,49 +56,6 @@ export interface Alerts {
   /** Enqueues the evaluation of every rule, and due messages. */
   tick(): Promise<void>
   stop(): Promise<void>
-}
-
-/** The rules of the file, loaded again when it changes. A file with mistakes leaves the rules as they were. */
-function followRules(file: string, log: Logger) {
-  const load = () => loadRules(file, readVariable)
-  const toStamp = () => {
-    const { mtimeMs, size, ino } = statSync(file)
-    return `${mtimeMs} ${size} ${ino}`
-  }
-  let [rules, stamp] = [load(), toStamp()]
-  let groups = toGroups(rules.rules)
-  let redact = createRedactor(findChannelSecrets(rules))
-  let loggedReason = ''
-  return {
-    get rules() {
-      return rules
-    },
-    get groups(): ReadonlyMap<string, RuleGroup> {
-      return groups
-    },
-    redact: (text: string) => redact(text),
-    /** Returns whether the rules have changed. */
-    refresh: (): boolean => {
-      try {
-        const newest = toStamp()
-        if (newest === stamp) return false
-        stamp = newest
-        rules = load()
-        groups = toGroups(rules.rules)
-        redact = createRedactor(findChannelSecrets(rules))
-        loggedReason = ''
-        log.info({ file, rules: rules.rules.length }, 'alert rules loaded')
-        return true
-      } catch (error) {
-        // Every job looks at the file: a missing one is logged once.
-        const reason = toReason(error)
-        if (reason !== loggedReason)
-          log.error({ file, reason }, 'the changed alert rules are not used: the previous rules stay active')
-        loggedReason = reason
-        return false
-      }
-    },
-  }
 }
 
 function createAlertMetrics(registry: AlertsContext['metrics']) {
@@ -171,6 +128,7 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
     if (group === undefined) return
     const began = performance.now()
     try {
+      await context.sync?.()
       const apiUrl = config.alerts.apiUrl ?? config.api.publicUrl
       const fired = await evaluateGroup(group, { db, store, registry: context.registry, apiUrl, now: now() })
       metrics.fired(fired)
@@ -191,7 +149,7 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
   const channels = (): Readonly<Record<string, Channel>> => followed.rules.channels
   const deliveryContext = {
     ...{ store, channels, publicUrl: config.api.publicUrl, log, redact, now, attempted: metrics.attempted },
-    send: createSend(config.alerts.privateNetworks),
+    ...{ send: createSend(config.alerts.privateNetworks), smtpName: config.alerts.smtpName },
   }
   const takeover =
     context.takeover === undefined
@@ -208,6 +166,7 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
       deliveries.name,
       async (job, token) => {
         followed.refresh()
+        await context.sync?.()
         const attempt = await deliver(delivery.parse(job.data), deliveryContext, stopping.signal)
         if (attempt.state !== 'pending') return
         // A job waits by the clock of the system, which is not the worker's clock in tests.
@@ -237,7 +196,11 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
   }
   const tick = async () => {
     followed.refresh()
-    await guard('alert rules cannot be stored', () => storeInactive(followed.rules.rules, store, now()))
+    await guard('the clock cannot be compared', async () => context.sync?.())
+    await guard('alert rules cannot be stored', async () => {
+      const { isConfirmed, rules } = followed
+      followed.compared(await storeInactive(rules.rules, { store, isConfirmed }))
+    })
     await guard('alert rules cannot be enqueued', () => enqueueGroups([...followed.groups.values()]))
     await guard('due alerts cannot be found', async () => enqueueMessages(await findDue(store, now())))
   }

@@ -3,8 +3,9 @@ import { toId } from '../../shared/ids.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { buildRequest, type Message } from './channels.ts'
+import { type Outcome, toStoredReason } from './outcome.ts'
 import type { Channel } from './rules.ts'
-import type { Outcome, Send } from './send.ts'
+import type { Send } from './send.ts'
 import { type AlertStore, type Delivery, type MessageKey, toDeliveries } from './state.ts'
 
 /** A message is repeated for a day after its first attempt. */
@@ -26,6 +27,7 @@ export interface DeliveryContext {
   readonly send: Send
   readonly channels: () => Readonly<Record<string, Channel>>
   readonly publicUrl: string
+  readonly smtpName?: string | undefined
   readonly log: Logger
   readonly redact: (text: string) => string
   readonly now: () => number
@@ -57,10 +59,12 @@ export async function deliver(key: MessageKey, context: DeliveryContext, signal:
     channel === undefined
       ? toFailure(`ALERTS_FILE has no channel ${key.channel}`)
       : await context.send(
-          buildRequest(channel, toMessage(key, firings), { publicUrl: context.publicUrl, now: now() }),
+          buildRequest(channel, toMessage(key, firings), {
+            ...{ publicUrl: context.publicUrl, smtpName: context.smtpName, now: now() },
+          }),
           signal,
         )
-  const next = toNext(first, { ...answer, reason: context.redact(answer.reason) }, now())
+  const next = toNext(first, { ...answer, reason: toStoredReason(answer.reason, context.redact) }, now())
   await store.writeDeliveries(
     deliveries.map((delivery) => ({
       ...delivery,

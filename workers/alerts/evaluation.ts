@@ -1,6 +1,7 @@
 import { groupBy } from '../../shared/group-by.ts'
 import { toId } from '../../shared/ids.ts'
 import { HOUR_MS, toBucketStart } from '../../shared/intervals.ts'
+import { toLine } from '../../shared/text-line.ts'
 import type { ConditionContext, Facts, Result } from './conditions/condition.ts'
 import { evaluateConditions } from './conditions.ts'
 import {
@@ -82,6 +83,7 @@ interface Changes {
 export async function evaluateGroup(group: RuleGroup, context: EvaluationContext): Promise<readonly StoredFiring[]> {
   const { store, now } = context
   const names = group.rules.map(({ name }) => name)
+  const began = await store.readTime()
   // Read before the data, so that the data contains all of these changes.
   const correcting = readCorrected(group, context.db, now)
   const [results, stored, states, corrected] = await Promise.all([
@@ -109,14 +111,14 @@ export async function evaluateGroup(group: RuleGroup, context: EvaluationContext
   if (corrected.position !== undefined) changes.states.push(toPositionState(group.name, corrected.position))
   await store.writeFirings(changes.firings)
   const storeStates = async () => {
-    await store.writeStates(changes.states, now)
+    await store.writeStates(changes.states, began)
     // A rule has begun once its states are stored: without them, what holds already would fire.
     await store.writeRules(
       begun.map(({ rule, revision, beganAt }) => ({
         ...{ rule: rule.name, revision, state: 'active', beganAt },
         ...{ kind: rule.what.kind, description: rule.description },
       })),
-      now,
+      began,
     )
   }
   await Promise.all([store.writeDeliveries(toDeliveries(changes.firings)), storeStates()])
@@ -251,9 +253,11 @@ function toFiring(evaluated: Evaluated, facts: Facts, state: SubjectState, now: 
   const { rule, revision } = evaluated
   const { entity, describe, ...rest } = facts
   const { subject, firings, holds } = state
+  // Texts may be those of strangers: titles of proposals, symbols of tokens, answers of providers.
+  const { title, text } = describe()
   return {
     ...rest,
-    ...describe(),
+    ...{ title: toLine(title), text: toLine(text) },
     id: toId('alert', rule.name, revision, subject, firings),
     ...{ rule: rule.name, revision, subject, firings, holds, firedAt: now },
     kind: rule.what.kind === 'dataset' && rule.what.is === 'corrected' ? 'corrected' : rule.what.kind,
@@ -272,8 +276,15 @@ function toDueAt({ digest }: Rule, now: number): number {
   return digest === 'hourly' ? toBucketStart(now, '1h') + HOUR_MS : toBucketStart(now, '1d') + 24 * HOUR_MS
 }
 
-/** Stores which rules are paused or no longer in the file, for readers without the file. */
-export async function storeInactive(rules: readonly Rule[], store: AlertStore, now: number): Promise<void> {
+/**
+ * Stores which rules are paused or no longer in the file, for readers without the file. Returns the rules that are not in
+ * the file; they stay as they are if the file is not confirmed to be complete.
+ */
+export async function storeInactive(
+  rules: readonly Rule[],
+  { store, isConfirmed }: { readonly store: AlertStore; readonly isConfirmed: boolean },
+): Promise<readonly string[]> {
+  const began = await store.readTime()
   const stored = await store.readRules()
   const inFile = new Map(rules.map((rule) => [rule.name, rule]))
   const paused = rules.flatMap((rule) => {
@@ -283,10 +294,8 @@ export async function storeInactive(rules: readonly Rule[], store: AlertStore, n
     const row = { rule: rule.name, revision: toRevision(rule), state: 'paused' as const, beganAt: before?.beganAt ?? 0 }
     return [{ ...row, kind: what.kind, description }]
   })
-  const removed = [...stored.values()].flatMap((row) =>
-    inFile.has(row.rule) || row.state === 'removed'
-      ? []
-      : [{ ...row, state: 'removed' as const, kind: '', description: '' }],
-  )
-  await store.writeRules([...paused, ...removed], now)
+  const missing = [...stored.values()].filter((row) => !inFile.has(row.rule) && row.state !== 'removed')
+  const removed = missing.map((row) => ({ ...row, state: 'removed' as const, kind: '', description: '' }))
+  await store.writeRules([...paused, ...(isConfirmed ? removed : [])], began)
+  return missing.map(({ rule }) => rule)
 }

@@ -3,6 +3,7 @@ import { requireMigrated } from '../../clickhouse/migrate.ts'
 import { runCommand } from '../../shared/command.ts'
 import { readCommandLine } from '../../shared/command-line.ts'
 import { type Config, loadCommandConfig, readVariable } from '../../shared/config/config.ts'
+import { createRedactor } from '../../shared/config/secrets.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
@@ -11,8 +12,9 @@ import { toShortTime, toTable } from '../terminal/text-table.ts'
 import { buildRequest } from './channels.ts'
 import { readList } from './conditions/lists.ts'
 import { reviveDead } from './delivery.ts'
+import { toStoredReason } from './outcome.ts'
 import { findUnknown, type Rule, type RulesFile } from './rules.ts'
-import { editRules, loadRules } from './rules-file.ts'
+import { editRules, findChannelSecrets, loadRules } from './rules-file.ts'
 import { createSend } from './send.ts'
 import { createAlertStore, type StoredFiring } from './state.ts'
 
@@ -125,20 +127,25 @@ const test: Action = async ({ config, file, target }) => {
   const rule = findRule(loaded, target)
   if (rule.to.length === 0) throw new DataError('payload', `rule ${rule.name} has no channels: add some as "to"`)
   const send = createSend(config.alerts.privateNetworks)
+  const redact = createRedactor(findChannelSecrets(loaded))
   const now = Date.now()
   const message = { id: `test-${now}`, type: 'alert.test' as const, rule: rule.name, firings: [toSample(rule, now)] }
   const answers = await Promise.all(
     rule.to.map(async (name) => {
       const channel = loaded.channels[name]
       if (channel === undefined) throw new DataError('config', `there is no channel ${name}`)
-      const request = buildRequest(channel, message, { publicUrl: config.api.publicUrl, now })
+      const { smtpName } = config.alerts
+      const request = buildRequest(channel, message, { publicUrl: config.api.publicUrl, smtpName, now })
       const { isDelivered, status, reason, body } = await send(request, new AbortController().signal)
-      return { channel: name, type: channel.type, isDelivered, status, reason, answer: body }
+      return {
+        ...{ channel: name, type: channel.type, isDelivered, status },
+        ...{ reason: toStoredReason(reason, redact), answer: toStoredReason(body, redact) },
+      }
     }),
   )
   const lines = answers.map(({ channel, type, isDelivered, status, reason, answer }) => {
     const told = isDelivered ? `delivered, status ${status}` : `not delivered: ${reason}`
-    return `${channel} (${type}): ${told}${answer === '' ? '' : `\n  ${answer}`}`
+    return `${channel} (${type}): ${told}${isDelivered && answer !== '' ? `\n  ${answer}` : ''}`
   })
   return { text: lines.join('\n'), json: answers, isFailed: answers.some(({ isDelivered }) => !isDelivered) }
 }

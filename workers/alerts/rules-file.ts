@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { basename, extname } from 'node:path'
-import { type Document, isNode, LineCounter, parseDocument } from 'yaml'
+import { type Document, isMap, isNode, isSeq, LineCounter, parseDocument } from 'yaml'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { replaceFile } from '../../shared/replace-file.ts'
 import { type RulesFile, rulesFile } from './rules.ts'
@@ -87,8 +87,31 @@ export function parseRules(text: string, file: string, read: ReadVariable): Rule
 }
 
 /** @throws DataError `config` if the file cannot be read or has mistakes. */
-export function loadRules(file: string, read: ReadVariable): RulesFile {
-  return parseRules(readText(file), file, read)
+export const loadRules = (file: string, read: ReadVariable): RulesFile => readRules(file, read).rules
+
+/** The content of a rules file. */
+export interface ReadRules {
+  readonly rules: RulesFile
+  readonly text: string
+  /** Whether the text proves that nothing is missing: by a last bracket, or by YAML's end of a document, `...`. */
+  readonly isWhole: boolean
+  /** The text from the beginning of the last rule or channel. */
+  readonly lastEntry: string
+}
+
+/** @throws DataError `config` if the file cannot be read or has mistakes. */
+export function readRules(file: string, read: ReadVariable): ReadRules {
+  const text = readText(file)
+  const rules = parseRules(text, file, read)
+  const { document } = parseText(text, basename(file))
+  const [list, channels] = [document.get('rules'), document.get('channels')]
+  const nodes = [...(isSeq(list) ? list.items : []), ...(isMap(channels) ? channels.items.map(({ key }) => key) : [])]
+  const begins = nodes.flatMap((node) => (isNode(node) ? (node.range?.[0] ?? []) : []))
+  const isClosed = isMap(document.contents) && document.contents.flow === true && document.has('rules')
+  return {
+    ...{ rules, text, isWhole: isClosed || document.directives?.docEnd === true },
+    lastEntry: text.slice(Math.max(0, ...begins)).trimEnd(),
+  }
 }
 
 function readText(file: string): string {
@@ -127,9 +150,13 @@ function changeText(text: string, file: string, edit: Edit, read: ReadVariable):
   } else {
     const index = rules.findIndex((one) => one.name === edit.name)
     if (index < 0) throw new DataError('payload', `there is no rule ${edit.name} in ${file}: npm run alerts -- list`)
-    if (edit.action === 'remove') document.deleteIn(['rules', index])
-    else if (edit.action === 'pause') document.setIn(['rules', index, 'paused'], true)
-    else document.deleteIn(['rules', index, 'paused'])
+    if (edit.action === 'remove') {
+      document.deleteIn(['rules', index])
+      // Confirms to the workers that the rest of the file is complete.
+      if (document.directives) document.directives.docEnd = true
+    }
+    if (edit.action === 'pause') document.setIn(['rules', index, 'paused'], true)
+    if (edit.action === 'resume') document.deleteIn(['rules', index, 'paused'])
   }
   const changed =
     extname(file) === '.json' ? `${JSON.stringify(document.toJS(), null, 2)}\n` : document.toString({ lineWidth: 0 })

@@ -2,57 +2,15 @@ import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns'
 import { type ClientRequest, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
-import { BlockList, connect, isIP, type LookupFunction, type Socket } from 'node:net'
+import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
 import { createTransport } from 'nodemailer'
 import { z } from 'zod'
 import { toReason } from '../../shared/errors.ts'
-import { toJson } from '../../shared/json.ts'
+import { createAddressCheck } from './addresses.ts'
 import type { OutgoingMail, OutgoingRequest } from './channels.ts'
+import { type Outcome, toOutcome } from './outcome.ts'
 
-/** The answer of a receiver, or the reason why there is none. */
-export interface Outcome {
-  readonly isDelivered: boolean
-  /** Of HTTP or of SMTP. */
-  readonly status: number | null
-  readonly reason: string
-  /** The wait that the receiver asked for. */
-  readonly retryAfterMs: number | undefined
-  /** Whether a repetition is useless: the receiver is gone or rejects the mail, or its address is refused. */
-  readonly isPermanent: boolean
-  /** The beginning of the answer. */
-  readonly body: string
-}
-
-/** Addresses of this machine, of private networks and of protocols, by the registries of IANA (RFC 6890). */
-const PRIVATE = [
-  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24'],
-  ...['192.0.2.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4'],
-  ...['240.0.0.0/4', '::/128', '::1/128', '64:ff9b::/96', '64:ff9b:1::/48', '100::/64', '2001::/23', '2001:db8::/32'],
-  ...['2002::/16', 'fc00::/7', 'fe80::/10', 'ff00::/8'],
-]
-
-function toBlockList(networks: readonly string[]): BlockList {
-  const list = new BlockList()
-  for (const network of networks) {
-    const [address = '', bits] = network.split('/')
-    const isV6 = isIP(address) === 6
-    list.addSubnet(address, bits === undefined ? (isV6 ? 128 : 32) : Number(bits), isV6 ? 'ipv6' : 'ipv4')
-  }
-  return list
-}
-
-/** `::ffff:10.0.0.1` is 10.0.0.1. */
-const toPlain = (address: string) => /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address
-
-/** Refuses private addresses, except those of the allowed networks. */
-export function createAddressCheck(allowed: readonly string[]): (address: string) => boolean {
-  const [refused, exempt] = [toBlockList(PRIVATE), toBlockList(allowed)]
-  return (address) => {
-    const plain = toPlain(address)
-    const family = isIP(plain) === 6 ? 'ipv6' : 'ipv4'
-    return exempt.check(plain, family) || !refused.check(plain, family)
-  }
-}
+export { createAddressCheck }
 
 class RefusedAddress extends Error {
   constructor(host: string, address: string) {
@@ -82,11 +40,12 @@ export function createSend(
   const isAllowed = createAddressCheck(allowedNetworks)
   const resolveAllowed: LookupFunction = (host, options, done) => {
     lookup(host, { ...options, all: true }, (error, addresses: LookupAddress[] = []) => {
-      const refused = addresses.find(({ address }) => !isAllowed(address))
-      const failure = error ?? (refused && new RefusedAddress(host, refused.address))
-      const [first] = addresses
-      if (failure || first === undefined) return done(failure ?? new Error(`${host} has no address`), '', 0)
-      if (options.all) return done(null, addresses)
+      // One refused address of several refuses only itself.
+      const usable = addresses.filter(({ address }) => isAllowed(address))
+      const [[any], [first]] = [addresses, usable]
+      const refusal = any === undefined ? new Error(`${host} has no address`) : new RefusedAddress(host, any.address)
+      if (error || first === undefined) return done(error ?? refusal, '', 0)
+      if (options.all) return done(null, usable)
       done(null, first.address, first.family)
     })
   }
@@ -122,9 +81,10 @@ function toFailureText(error: unknown, host: string): string {
   return `the TLS certificate of ${host} is rejected: ${toReason(error)} (${originalCode}). NODE_EXTRA_CA_CERTS names the file of a private authority`
 }
 
+/** Once the receiver has sent a status, that decides, whatever happens to the rest of its answer. */
 function post(
   url: URL,
-  { headers, body }: OutgoingRequest,
+  { service, headers, body }: OutgoingRequest,
   resolve: LookupFunction,
   signal: AbortSignal,
 ): Promise<Outcome> {
@@ -136,24 +96,26 @@ function post(
       signal,
       headers: { ...headers, 'content-length': Buffer.byteLength(body) },
     }
+    let failed: (error: Error) => void = reject
     const request: ClientRequest = send(url, options, (response) => {
       const chunks: Buffer[] = []
       let size = 0
       const finish = () => {
         const text = Buffer.concat(chunks).toString('utf8').slice(0, MOST_BODY)
-        settle(toOutcome(response.statusCode ?? 0, response.headers['retry-after'], text))
+        const { statusCode = 0, headers: received } = response
+        settle(toOutcome({ service, status: statusCode, retryAfter: received['retry-after'], body: text }))
         response.destroy()
       }
+      // A reset connection is an error of the request, too.
+      failed = finish
       response.on('data', (chunk: Buffer) => {
         chunks.push(chunk)
         size += chunk.length
         if (size >= MOST_BODY) finish()
       })
-      response.on('end', finish)
-      // The status decides, also if the rest of the answer is missing.
-      response.on('error', finish)
+      response.on('error', finish).on('close', finish)
     })
-    request.on('error', reject)
+    request.on('error', (error) => failed(error))
     request.end(body)
   })
 }
@@ -176,7 +138,7 @@ const rejection = z.object({ responseCode: z.int() })
  */
 async function sendMail(
   url: URL,
-  { auth, mail }: OutgoingMail,
+  { name, auth, mail }: OutgoingMail,
   resolve: LookupFunction,
   signal: AbortSignal,
 ): Promise<Outcome> {
@@ -185,7 +147,7 @@ async function sendMail(
   const port = Number(url.port || (isSecure ? 465 : 587))
   const connection = await openSocket(host, port, resolve, signal)
   const transport = createTransport({
-    ...{ host, port, connection, secure: isSecure, requireTLS: auth !== undefined && !isSecure, auth },
+    ...{ name, host, port, connection, secure: isSecure, requireTLS: auth !== undefined && !isSecure, auth },
     ...{ disableFileAccess: true, disableUrlAccess: true },
   })
   try {
@@ -198,28 +160,5 @@ async function sendMail(
   } finally {
     transport.close()
     connection.destroy()
-  }
-}
-
-/** Telegram and Discord write the wait into the body, in seconds. */
-const wait = z.union([
-  z.object({ retry_after: z.number() }),
-  z.object({ parameters: z.object({ retry_after: z.number() }) }).transform(({ parameters }) => parameters),
-])
-
-function toRetryAfterMs(header: string | undefined, body: string): number | undefined {
-  const seconds = header === undefined ? wait.safeParse(toJson(body)).data?.retry_after : Number(header)
-  if (seconds !== undefined && seconds >= 0) return seconds * 1000
-  const at = Date.parse(header ?? '')
-  return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now())
-}
-
-function toOutcome(status: number, retryAfter: string | undefined, body: string): Outcome {
-  const isDelivered = status >= 200 && status < 300
-  const moved = status >= 300 && status < 400 ? ': redirects are not followed' : ''
-  return {
-    ...{ isDelivered, status, body, reason: isDelivered ? '' : `status ${status}${moved}` },
-    retryAfterMs: toRetryAfterMs(retryAfter, body),
-    isPermanent: status === 410,
   }
 }

@@ -24,6 +24,10 @@ export interface Series {
   readonly unit: 'USD' | ''
   /** The path of the route that serves the series, without its selection. */
   readonly request: string
+  /** The shortest interval of the route, if it has no default. */
+  readonly interval?: '5m'
+  /** The route is a list of tokens, with the newest value, or that as of a time. A DAO has that of its token. */
+  readonly isList?: boolean
 }
 
 const ofToken = { of: 'token', entity: 'token' } as const
@@ -35,6 +39,7 @@ const prices = {
   time: 'observed_at',
   newest: 'token_quotes',
   request: '/data/tokens/historic-financial',
+  interval: '5m',
   unit: 'USD',
 } as const
 const members = { ...ofDao, time: 'observed_at', unit: '' } as const
@@ -53,7 +58,9 @@ export const SERIES = {
     time: 'observed_at',
     value: 'total_holders',
     unit: '',
-    request: '/data/tokens/holders/historic',
+    // The series has the first value of a day only.
+    request: '/data/tokens/holders',
+    isList: true,
   },
   tvl: {
     ...ofDao,
@@ -64,6 +71,7 @@ export const SERIES = {
     value: 'tvl_usd',
     unit: 'USD',
     request: '/data/tokens',
+    isList: true,
   },
   treasury: {
     ...ofDao,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { createBatcher } from '../../shared/batcher.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import { type Database, readEngineTime } from '../../shared/store/clickhouse.ts'
 
 /** How far back firings are read: a day of retries, a day of digest, and a reserve. */
 const RECENT_MS = 3 * DAY_MS
@@ -115,24 +115,26 @@ export type AlertStore = ReturnType<typeof createAlertStore>
 
 export function createAlertStore(db: Database) {
   return {
+    /** The time of ClickHouse. It orders evaluations, because the clocks of workers may differ. */
+    readTime: () => readEngineTime(db),
     readRules: async () => {
       const sql = `SELECT rule, revision, state, ${toMs('began_at')} AS beganAt FROM alert_rules FINAL`
       const rows = await readColumns(db, { name: 'alert-rules', sql }, ruleRow)
       return new Map(rows.map((row) => [row.rule, row]))
     },
-    /** `now` is the beginning of the evaluation: what an earlier one stores later replaces nothing. */
+    /** `began` is `readTime` at the beginning of the evaluation: what an earlier one stores later replaces nothing. */
     writeRules: (
       rows: readonly (StoredRule & { readonly kind: string; readonly description: string })[],
-      now: number,
+      began: number,
     ) =>
       insert(
         db,
         'alert_rules',
-        rows.map(({ beganAt, ...rest }) => ({ ...rest, began_at: toTime(beganAt), written_at: toTime(now) })),
+        rows.map(({ beganAt, ...rest }) => ({ ...rest, began_at: toTime(beganAt), written_at: toTime(began) })),
       ),
     readStates: (rules: readonly string[], now: number) => readStates(db, rules, now),
-    /** `now` is the beginning of the evaluation: what an earlier one stores later replaces nothing. */
-    writeStates: (states: readonly SubjectState[], now: number) =>
+    /** `began` is `readTime` at the beginning of the evaluation: what an earlier one stores later replaces nothing. */
+    writeStates: (states: readonly SubjectState[], began: number) =>
       insert(
         db,
         'alert_states',
@@ -140,7 +142,7 @@ export function createAlertStore(db: Database) {
           ...rest,
           firing_count: firings,
           fired_at: toTimeOrNull(firedAt),
-          written_at: toTime(now),
+          written_at: toTime(began),
         })),
       ),
     /** The subjects of the events of these rules that have fired. */

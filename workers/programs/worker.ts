@@ -37,8 +37,7 @@ async function main(): Promise<void> {
   const stopping = new AbortController()
   const context = openRunnerContext(program, stopping.signal)
   const runners = selected.map(({ job, lane }) => createRunner(job, context, lane))
-  const alerts =
-    alertsFile === undefined ? undefined : await startAlerts({ ...program, now: program.clock.now }, alertsFile)
+  const alerts = alertsFile === undefined ? undefined : await startAlerts({ ...program, ...program.clock }, alertsFile)
   const watch = startWatch([createWatchdogOf(selected, program)], log)
   log.info({ queues: runners.map(({ name }) => name), alerts: alertsFile }, 'worker started')
   await Promise.all(runners.map((runner) => runner.waitUntilReady()))

@@ -69,8 +69,14 @@ const toPage = ({ type, id }: AlertEntity) => `/${type}s/${id}`
 export const toEntityFacts = (entity: AlertEntity | null, request: string) => ({
   entity,
   page: entity === null ? null : toPage(entity),
-  request: entity === null ? request : `${request}?id=${entity.id}`,
+  request: toRequest(request, entity === null ? {} : { id: entity.id }),
 })
+
+/** A path of the API with a query. */
+export const toRequest = (path: string, query: Readonly<Record<string, string>>): string => {
+  const text = Object.entries(query).map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
+  return text.length === 0 ? path : `${path}?${text.join('&')}`
+}
 
 /** Longer lists of keys do not fit in a request; all rows are read then. */
 const MOST_KEYS = 1_000

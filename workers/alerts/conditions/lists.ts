@@ -54,13 +54,12 @@ export const evaluateLists: Evaluate<'list'> = async (rules, { registry, apiUrl 
     const records = await readList(first.what, apiUrl)
     const inList = new Set(records.map(({ _id }) => _id))
     const { list, filter } = first.what
-    const query = filter.map((text) => `filter=${encodeURIComponent(text)}`).join('&')
     for (const rule of own) {
       const subjects = (findEntities(rule, registry) ?? []).map((entity) => {
         const holds = inList.has(entity.id)
         return {
-          ...{ ...NOTHING, ...toEntityFacts(entity, list), request: `${list}?${query}` },
-          ...{ subject: entity.id, holds },
+          // A record that has left the list is not in the answer to its filter.
+          ...{ ...NOTHING, ...toEntityFacts(entity, list), subject: entity.id, holds },
           describe: () => ({
             title: `${entity.name}: ${holds ? 'entered' : 'left'} the list of ${LISTS[list].of === 'token' ? 'tokens' : 'DAOs'}`,
             text: `The filter is ${filter.join(' and ')}.`,

@@ -3,15 +3,7 @@ import { groupBy } from '../../../shared/group-by.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
 import { findEntities } from '../rules.ts'
 import { EVENTS_MS, formatTime } from '../state.ts'
-import {
-  type Evaluate,
-  isSelected,
-  NOTHING,
-  type Result,
-  type RuleOf,
-  toEntityFacts,
-  toSelection,
-} from './condition.ts'
+import { type Evaluate, isSelected, NOTHING, type Result, type RuleOf, toRequest, toSelection } from './condition.ts'
 
 const timeOrNull = z.int().nullable()
 const proposalRow = z.object({
@@ -24,6 +16,7 @@ const proposalRow = z.object({
   starts: timeOrNull,
   ends: timeOrNull,
   isSettled: z.boolean(),
+  isFlagged: z.boolean(),
   queued: timeOrNull,
   executed: timeOrNull,
   canceled: timeOrNull,
@@ -34,11 +27,12 @@ const seconds = (column: string) => `toInt64(toUnixTimestamp(${column})) * 1000`
 const outcome = (kind: string) =>
   `if(countIf(kind = '${kind}') = 0, NULL, maxIf(${seconds('at')}, kind = '${kind}')) AS ${kind}`
 
-/** Proposals with a time since {since}, without deleted and flagged ones. */
+/** Proposals with a time since {since}, without deleted ones. */
 const PROPOSALS = `
 SELECT p.dao AS dao, p.space AS space, p.proposal AS proposal, p.id AS id, d.title AS title,
   ${seconds('p.created_at')} AS created, ${seconds('d.starts_at')} AS starts, ${seconds('d.ends_at')} AS ends,
-  toBool(d.outcome != '' OR d.scores_state NOT IN ('pending', 'invalid')) AS isSettled, e.queued AS queued, e.executed AS executed,
+  toBool(d.outcome != '' OR d.scores_state NOT IN ('pending', 'invalid')) AS isSettled,
+  toBool(d.is_flagged) AS isFlagged, e.queued AS queued, e.executed AS executed,
   e.canceled AS canceled
 FROM (SELECT dao, space, proposal, id, created_at FROM dao_proposals FINAL WHERE ${isSelected('dao')}) AS p
 LEFT JOIN (SELECT * FROM dao_proposal_details FINAL WHERE ${isSelected('dao')}) AS d
@@ -48,7 +42,7 @@ LEFT JOIN
   SELECT dao, space, proposal, ${outcome('queued')}, ${outcome('executed')}, ${outcome('canceled')}
   FROM governor_events FINAL WHERE ${isSelected('dao')} GROUP BY dao, space, proposal
 ) AS e ON e.dao = p.dao AND e.space = p.space AND e.proposal = p.proposal
-WHERE NOT d.is_deleted AND NOT d.is_flagged
+WHERE NOT d.is_deleted
   AND greatest(created, ifNull(starts, 0), ifNull(ends, 0), ifNull(queued, 0), ifNull(executed, 0), ifNull(canceled, 0)) >= {since: Int64}`
 
 const voteRow = z.object({ dao: z.number(), space: z.string(), proposal: z.string(), voter: z.string() })
@@ -62,6 +56,11 @@ WHERE ${isSelected('dao')} AND voter IN {voters: Array(String)}`
   const rows = await db.rows({ name: 'alert-votes', sql, params: { ...toSelection(daos), voters }, schema: voteRow })
   return new Set(rows.map(toVote))
 }
+
+/** Snapshot's mark of spam and scams, which lists show, too. */
+const FLAGGED = ' (flagged by Snapshot as spam or a scam)'
+
+const PROPOSALS_PATH = '/data/daos/governance/proposals'
 
 const PAST_TENSE = {
   created: 'new proposal',
@@ -112,11 +111,13 @@ export const evaluateProposals: Evaluate<'proposal'> = async (rules, { db, regis
           const isReminder = rule.what.on === 'ending'
           return {
             ...NOTHING,
-            ...toEntityFacts(entity, '/data/daos/governance/proposals'),
+            ...{ entity, page: `/daos/${entity.id}/proposals/${row.id}` },
+            // Without `source` the answer has only those on Snapshot.
+            request: toRequest(PROPOSALS_PATH, { id: entity.id, source: 'all', filter: `_id=${row.id}` }),
             // A vote that ends after the rule began is worth a reminder, even if its time came before.
             ...{ subject: row.id, at: isReminder ? now : happenedAt, observedAt: happenedAt },
             describe: () => ({
-              title: `${entity.name}: ${PAST_TENSE[rule.what.on]}`,
+              title: `${entity.name}: ${PAST_TENSE[rule.what.on]}${row.isFlagged ? FLAGGED : ''}`,
               text: `${row.title || 'A proposal without a title'}.${toEndText(row.ends, now)}`,
             }),
           }

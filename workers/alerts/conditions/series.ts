@@ -1,6 +1,7 @@
 import { z } from 'zod'
+import { datasets } from '../../../shared/datasets/list.ts'
 import { groupBy } from '../../../shared/group-by.ts'
-import { DAY_MS, HOUR_MS } from '../../../shared/intervals.ts'
+import { DAY_MS, HOUR_MS, toBucketStart } from '../../../shared/intervals.ts'
 import type { Registry } from '../../../shared/registry/registry.ts'
 import { type AlertEntity, findEntities, type Rule } from '../rules.ts'
 import { SERIES, type Series, type SeriesName } from '../series.ts'
@@ -13,6 +14,7 @@ import {
   type Result,
   type RuleOf,
   toEntityFacts,
+  toRequest,
   toSelection,
 } from './condition.ts'
 
@@ -43,17 +45,38 @@ const toKeys = (rules: readonly Rule[], registry: Registry): number[] => [
   ...new Set(rules.flatMap((rule) => toSubjects(rule, registry).map((entity) => entity?.key ?? NO_ENTITY))),
 ]
 
-async function readNewestValues(name: SeriesName, keys: readonly number[], { db, now }: ConditionContext) {
+async function readNewestValues(name: SeriesName, keys: readonly number[], context: ConditionContext) {
   const series: Series = SERIES[name]
-  const rows = await db.rows({
-    name: `alert-series-${name}`,
-    sql: `SELECT entity, max(t.at) AS at, argMax(t.value, t.at) AS value
-FROM (${toRows(series, series.newest ?? series.table, isSince(series))}) AS t GROUP BY entity`,
-    params: { since: now - NEWEST_WITHIN_MS, ...toSelection(keys) },
-    schema: newestRow,
-  })
-  return new Map(rows.map((row) => [row.entity, row]))
+  const read = (table: string, of: readonly number[]) =>
+    context.db.rows({
+      name: `alert-series-${name}`,
+      sql: `SELECT entity, max(t.at) AS at, argMax(t.value, t.at) AS value
+FROM (${toRows(series, table, isSince(series))}) AS t GROUP BY entity`,
+      params: { since: context.now - NEWEST_WITHIN_MS, ...toSelection(of) },
+      schema: newestRow,
+    })
+  if (series.newest === undefined) return new Map((await read(series.table, keys)).map((row) => [row.entity, row]))
+  const [rows, ends] = await Promise.all([read(series.newest, keys), readHistoryEnds(series, keys, context)])
+  const newest = new Map(rows.map((row) => [row.entity, row]))
+  // A back-fill stores values in the series alone, also those that are newer than the newest live one.
+  const newer = ends.flatMap(({ entity, end }) => (end > (newest.get(entity)?.at ?? 0) ? [entity] : []))
+  for (const row of newer.length === 0 ? [] : await read(series.table, newer))
+    if (row.at > (newest.get(row.entity)?.at ?? 0)) newest.set(row.entity, row)
+  return newest
 }
+
+const historyRow = z.object({ entity: z.number(), end: z.int() })
+
+/** The ends of the ranges of history that were stored, by entity. */
+const readHistoryEnds = ({ dataset }: Series, keys: readonly number[], { db, now }: ConditionContext) =>
+  db.rows({
+    name: 'alert-history-ends',
+    sql: `SELECT entity, toUnixTimestamp64Milli(max(ends_at)) AS end FROM history_changes
+WHERE dataset = {dataset: String} AND ends_at > fromUnixTimestamp64Milli({since: Int64}, 'UTC') AND ${isSelected('entity')}
+GROUP BY entity`,
+    params: { dataset, since: now - NEWEST_WITHIN_MS, ...toSelection(keys) },
+    schema: historyRow,
+  })
 
 async function readMoves(
   name: SeriesName,
@@ -75,13 +98,36 @@ FROM (${toRows(series, series.table, isSince(series))}) AS t GROUP BY entity`,
 export const toSubjects = (rule: Rule, registry: Registry): readonly (AlertEntity | null)[] =>
   findEntities(rule, registry) ?? [null]
 
+const DATASETS = new Map(datasets.map((dataset) => [dataset.name as string, dataset]))
+
+/** The facts of an entity, and a link to the values since `from`, up to the one at `at`. */
+function toSeriesFacts(series: Series, entity: AlertEntity | null, { from, at }: { from: number; at: number }) {
+  const { request, interval, isList, dataset } = series
+  const facts = toEntityFacts(entity, request)
+  if (isList) {
+    const { token = null, type } = entity ?? {}
+    // The list of a past time has only tokens with a quote by then, which says nothing about the value of a DAO.
+    const asOf = type === 'token' ? { asOf: formatLinkTime(at + 999) } : {}
+    return { ...facts, request: token === null ? null : toRequest(request, { id: token, ...asOf }) }
+  }
+  const step = DATASETS.get(dataset)?.cadence === '1d' ? '1d' : '1h'
+  const range = { start: formatLinkTime(toBucketStart(from, step)), end: formatLinkTime(toBucketEnd(at, step)) }
+  const id = entity === null ? {} : { id: entity.id }
+  return { ...facts, request: toRequest(request, { ...id, ...(interval && { interval }), ...range }) }
+}
+
+const formatLinkTime = (ms: number) => `${new Date(ms).toISOString().slice(0, 19)}Z`
+const toBucketEnd = (ms: number, interval: '1h' | '1d') =>
+  toBucketStart(ms, interval) + (interval === '1d' ? DAY_MS : HOUR_MS)
+
 /** Whether a value is beyond the level of a rule, and the content of a message about it. */
 export function toLevelFacts({ what }: RuleOf<'level'>, entity: AlertEntity | null, { at, value }: LevelRow) {
-  const { label, unit, request }: Series = SERIES[what.series]
+  const series: Series = SERIES[what.series]
+  const { label, unit } = series
   const { above, below } = what
   const threshold = above ?? below ?? 0
   return {
-    ...toEntityFacts(entity, request),
+    ...toSeriesFacts(series, entity, { from: at, at }),
     ...{ subject: entity?.id ?? '', holds: above === undefined ? value < threshold : value > threshold },
     ...{ observedAt: at, value, before: null, threshold, unit },
     describe: () => {
@@ -127,11 +173,12 @@ function formatDuration(ms: number): string {
 
 /** Whether a value has moved as a rule says, and the content of a message about it. Undefined if the move is unknown. */
 export function toMoveFacts({ what }: RuleOf<'move'>, entity: AlertEntity | null, row: MovedRow) {
-  const { label, unit, request }: Series = SERIES[what.series]
+  const series: Series = SERIES[what.series]
+  const { label, unit } = series
   const move = toMove(row, what)
   if (move === undefined) return undefined
   return {
-    ...toEntityFacts(entity, request),
+    ...toSeriesFacts(series, entity, { from: row.at - what.within, at: row.at }),
     ...{ subject: entity?.id ?? '', holds: Math.abs(move.change) >= what.percent },
     ...{ observedAt: row.at, value: row.value, before: move.before, threshold: what.percent, unit },
     describe: () => {
