@@ -1590,3 +1590,13 @@ FROM governance_in_local
 WHERE kind = 'text';
 
 ALTER TABLE dao_proposal_texts_local ON CLUSTER 'dao' MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE dao_treasuries_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS
+    unread Array(Tuple(chain String, address Nullable(String), contract Nullable(String), symbol String)) CODEC(ZSTD(1));
+
+ALTER TABLE dao_treasuries ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS
+    unread Array(Tuple(chain String, address Nullable(String), contract Nullable(String), symbol String));
+
+ALTER TABLE dao_treasuries_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS spam Array(Tuple(chain String, contract String)) CODEC(ZSTD(3));
+
+ALTER TABLE dao_treasuries ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS spam Array(Tuple(chain String, contract String));
