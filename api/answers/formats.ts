@@ -37,6 +37,12 @@ export const JSON_RECORDS = {
   output_format_json_escape_forward_slashes: 0,
 }
 
+/**
+ * SQL for a record as JSON. `isPartial` is absent instead of null: default records have only the released members
+ * (docs/contract.md, section 4). Inside of a text the quotes are escaped, so a text is never changed.
+ */
+export const toJsonSql = (record: string) => `replaceAll(toJSONString(${record}), ',"isPartial":null', '')`
+
 /** Rows per Parquet row group; the writer holds one group in memory. */
 const PARQUET_GROUP_ROWS = 65_536
 

@@ -4,7 +4,7 @@ import { DataError } from '../../shared/errors.ts'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
 import type { Sized } from '../cache/chunks.ts'
 import { hasFailed, toBrokenOff } from './answer.ts'
-import { JSON_RECORDS } from './formats.ts'
+import { JSON_RECORDS, toJsonSql } from './formats.ts'
 
 /** Rows of a series as JSON, ordered by time. */
 export interface Rows extends Sized {
@@ -108,7 +108,7 @@ export async function writeArray(db: Database, { page, ...statement }: ArrayStat
   const { records: count, asOf: newest, next: last, elements } = toParts(page)
   const written = await readWritten(db, {
     ...statement,
-    sql: `SELECT concat(toJSONString(tuple(${count}, toUnixTimestamp64Milli(${newest}), ${last})), '\\n', toJSONString(${elements}))
+    sql: `SELECT concat(toJSONString(tuple(${count}, toUnixTimestamp64Milli(${newest}), ${last})), '\\n', ${toJsonSql(elements)})
 FROM (${statement.sql})`,
     settings: JSON_SETTINGS,
     signal: AbortSignal.timeout(db.answerTimeoutMs),

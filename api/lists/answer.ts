@@ -2,7 +2,7 @@ import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { HISTORY_START } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { type Answer, toBrokenOff } from '../answers/answer.ts'
-import { FORMATS, type Representation, toDisposition } from '../answers/formats.ts'
+import { FORMATS, type Representation, toDisposition, toJsonSql } from '../answers/formats.ts'
 import { JSON_SETTINGS } from '../answers/rows.ts'
 import type { ChunkCache, Sized } from '../cache/chunks.ts'
 import type { LIST_HEADERS } from '../http/headers.ts'
@@ -123,7 +123,7 @@ async function* readRecords(db: Database, { name, sql, params, there }: ListSour
     // ClickHouse may stop in the middle of a response, so the last row marks the end.
     sql: `SELECT key, as_of, market_cap, record FROM
 (
-  SELECT 0 AS is_end, key, toUnixTimestamp64Milli(as_of) AS as_of, market_cap, name, toJSONString(record) AS record FROM (${sql})
+  SELECT 0 AS is_end, key, toUnixTimestamp64Milli(as_of) AS as_of, market_cap, name, ${toJsonSql('record')} AS record FROM (${sql})
   UNION ALL SELECT 1, 0, 0, NULL, '', '${END}'
 )
 ORDER BY is_end, isNull(market_cap), -ifNull(market_cap, 0), name, key`,

@@ -61,6 +61,9 @@ function sumOf(rows: readonly Row[], member: number): number | null {
 const TOKEN_MEMBERS = ['financialData.marketCap', 'financialData.volume24h', 'financialData.percentChange24h'] as const
 const [CAP, VOLUME, CHANGE] = [0, 1, 2] as const
 
+/** A treasury of which holdings could not be read has no known value. */
+const isWhole = ({ values: [, isPartial = null] }: Row) => isPartial !== 1
+
 /** The change of the summed market cap at today's supplies, in percent; null if no change is known. */
 function toChange(rows: readonly Row[]): number | null {
   let [now, before] = [0, 0]
@@ -112,13 +115,13 @@ export function defineGroupSums(sums: GroupSums): Route {
       const { tokenByKey } = context.registry
       const [listed, ofTreasuries] = await Promise.all([
         readMembers(context, tokens, TOKEN_MEMBERS, at),
-        readMembers(context, treasuries, ['treasuryData.valueUsd'], at),
+        readMembers(context, treasuries, ['treasuryData.valueUsd', 'treasuryData.isPartial'], at),
       ])
       // Before the exchange both the token and its successor were listed, with the same supply: only one may count.
       const ofTokens = listed.filter(({ key }) => at === undefined || (tokenByKey.get(key)?.since ?? at) <= at)
       const times = [...ofTokens, ...ofTreasuries].map((one) => one.asOf)
       return {
-        records: sumGroups(sums, context.registry, { tokens: ofTokens, treasuries: ofTreasuries, at }),
+        records: sumGroups(sums, context.registry, { tokens: ofTokens, treasuries: ofTreasuries.filter(isWhole), at }),
         asOf: times.length === 0 ? null : times.reduce((a, b) => Math.max(a, b)),
       }
     },

@@ -22,7 +22,9 @@ const quoted = (text: string) => `'${text.replaceAll(/[\\']/g, '\\$&')}'`
 
 const member = (record: string, name: string) => `tupleElement(${record}, ${quoted(name)})`
 
+/** A member that may be absent is null in statements and tables. */
 function bare(schema: z.ZodType): { schema: z.ZodType; isNullable: boolean } {
+  if (schema instanceof z.ZodOptional) return { ...bare(schema.unwrap() as z.ZodType), isNullable: true }
   if (schema instanceof z.ZodNullable) return { schema: schema.unwrap() as z.ZodType, isNullable: true }
   return { schema, isNullable: false }
 }

@@ -141,7 +141,7 @@ function toCsv(record: z.ZodObject, fields: readonly string[], records: readonly
 
 function pickFields(json: string, fields: readonly string[]): string {
   const members = readMembers(json)
-  return `{${fields.map((name) => `${JSON.stringify(name)}:${members.get(name)}`).join(',')}}`
+  return `{${fields.map((name) => `${JSON.stringify(name)}:${members.get(name) ?? 'null'}`).join(',')}}`
 }
 
 /** Returns a buffer of the given length. Its content is undefined. */

@@ -10,6 +10,7 @@ import {
   type TimeRange,
 } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import { toJsonSql } from '../answers/formats.ts'
 import { JSON_SETTINGS, type Rows, readWritten, toRows, toSlice } from '../answers/rows.ts'
 import type { ChunkCache, ChunkKey, Sized } from '../cache/chunks.ts'
 import {
@@ -44,7 +45,7 @@ export async function writeRows(db: Database, { sql, ...statement }: RowsStateme
     ...statement,
     sql: `SELECT concat(toJSONString(tuple(groupArray(length(row)), groupArray(toUnixTimestamp64Milli(row_at)), groupArray(toUnixTimestamp64Milli(as_of)))),
   '\\n', arrayStringConcat(groupArray(row), ','))
-FROM (SELECT row_at, as_of, toJSONString(record) AS row FROM (${sql}))`,
+FROM (SELECT row_at, as_of, ${toJsonSql('record')} AS row FROM (${sql}))`,
     settings: JSON_SETTINGS,
     signal: AbortSignal.timeout(db.answerTimeoutMs),
   })

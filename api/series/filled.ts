@@ -12,14 +12,16 @@ export interface Filled {
 }
 
 const bare = (schema: z.ZodType): z.ZodType =>
-  schema instanceof z.ZodNullable ? (schema.unwrap() as z.ZodType) : schema
+  schema instanceof z.ZodNullable || schema instanceof z.ZodOptional ? bare(schema.unwrap() as z.ZodType) : schema
 
 /** Makes all values of a schema nullable, and adds that to their descriptions. */
 function toNullable(schema: z.ZodType): z.ZodType {
   const inner = bare(schema)
   const description = schema.description ?? ''
-  if (!(inner instanceof z.ZodObject))
-    return z.nullable(inner).describe(`${description} Null in a bucket without an observation.`.trim())
+  if (!(inner instanceof z.ZodObject)) {
+    const value = z.nullable(inner).describe(`${description} Null in a bucket without an observation.`.trim())
+    return schema instanceof z.ZodOptional ? value.optional().describe(description) : value
+  }
   const members = Object.entries(inner.shape as z.ZodRawShape)
   const nullable = members.map(([name, one]) => [name, toNullable(one as z.ZodType)])
   return z.strictObject(Object.fromEntries(nullable)).describe(description)

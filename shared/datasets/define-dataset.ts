@@ -26,6 +26,8 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
    * The members that may be null or empty lists. If such a value is out of bounds, it is dropped and the row is stored.
    */
   readonly dispensable?: readonly MemberOf<Row>[]
+  /** Names the parts that a stored row lacks, for the reason in the coverage; an empty text if it lacks none. */
+  nameOmitted?(row: Row): string
   /**
    * Set if the table has `collected_at`, the start of the run that collected the row; the runner adds it. If two rows
    * have the same key, the one collected later wins, regardless of the order of inserts. Derived tables have the time

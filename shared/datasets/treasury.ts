@@ -8,8 +8,19 @@ export const heldQuantity = z.number().nonnegative().max(MOST_TOKENS)
 /** The value of a holding or of a whole treasury, in USD. */
 export const heldValue = z.number().nonnegative().max(MOST_HELD_USD)
 
+/** The longest stored symbol, in UTF-16 code units. Symbols are labels that anyone can choose. */
+export const MOST_SYMBOL = 64
+/** The longest stored contract or account: 66 characters on the chains with the longest ones. */
+export const MOST_ADDRESS = 128
+
+/** The contract that sources report for the native coin of a chain. */
+export const NATIVE_COIN = `0x${'e'.repeat(40)}`
+
+const symbol = z.string().min(1).max(MOST_SYMBOL)
+const place = z.string().min(1).max(MOST_ADDRESS)
+
 const token = z.strictObject({
-  symbol: z.string().min(1),
+  symbol,
   quantity: heldQuantity,
   value_usd: heldValue.nullable(),
 })
@@ -26,17 +37,29 @@ export type HoldingKind = (typeof HOLDING_KINDS)[number]
  * price.
  */
 const holding = token.extend({
-  chain: z.string().min(1),
-  address: z.string().min(1).nullable(),
-  contract: z.string().min(1).nullable(),
+  chain: place,
+  address: place.nullable(),
+  contract: place.nullable(),
   price_source: z.string().min(1).nullable(),
   kind: z.enum(HOLDING_KINDS),
 })
 
 export type HoldingRow = z.infer<typeof holding>
 
+/** A holding whose quantity or value cannot be read. Without contract and symbol it can be any asset of the chain. */
+const unreadHolding = z.strictObject({
+  chain: place,
+  address: place.nullable(),
+  contract: place.nullable(),
+  symbol: z.string().max(MOST_SYMBOL),
+})
+
+export type UnreadHolding = z.infer<typeof unreadHolding>
+
 /** Unsolicited tokens sent to an address. */
 const MOST_SPAM = 1e7
+/** The number of spam tokens of a row that are stored by contract. */
+export const MOST_SPAM_CONTRACTS = 2_000
 
 /** Relative tolerance for sums of the same values in another order. */
 const ROUNDING = 1e-9
@@ -45,8 +68,9 @@ const ROUNDING = 1e-9
  * All holdings of a DAO's treasury as of a day, including its own tokens. `quantity` is in whole tokens. `value_usd` of
  * a token is null if no source has its price; such tokens come last. The total is the sum of the known values in the
  * order of the list. `holdings` are the parts of the tokens; empty if the source reports only tokens. `spam_count` is
- * the number of omitted spam tokens, null if the source does not detect them. `source` names the provider: values of
- * two sources are not compared.
+ * the number of omitted spam tokens, null if the source does not detect them; `spam` has the contracts of the first of
+ * them. `unread` are the holdings that cannot be read: with any, the total is a part of the treasury. `source` names the
+ * provider: values of two sources are not compared.
  */
 export const daoTreasuryRow = z
   .strictObject({
@@ -56,6 +80,11 @@ export const daoTreasuryRow = z
     tokens: z.array(token).min(1).refine(isDescending, 'not in descending order of value'),
     holdings: z.array(holding),
     spam_count: z.int().nonnegative().max(MOST_SPAM).nullable(),
+    spam: z
+      .array(z.strictObject({ chain: place, contract: place }))
+      .max(MOST_SPAM_CONTRACTS)
+      .default([]),
+    unread: z.array(unreadHolding).default([]),
     source: z.string().min(1),
   })
   .refine(({ value_usd, tokens }) => value_usd === sumValues(tokens), {
@@ -82,10 +111,28 @@ export const daoTreasury = defineDataset({
     daos.filter(({ live, treasuries, defillama }) => live && (defillama !== null || treasuries.some(hasAddress))),
   needsDaos: true,
   entity: 'dao',
+  nameOmitted: ({ unread }) => nameUnread(unread),
   isCollected: true,
   hasHistory: true,
   series: { table: 'dao_treasuries', entity: 'dao', time: 'observed_at' },
 })
+
+/** SQL condition that the total of a row is the whole treasury. */
+export const IS_WHOLE = 'empty(unread)'
+
+/** The number of assets in a text. */
+const MOST_NAMES = 5
+
+/** The names of the assets that cannot be read, for the reason in the coverage. */
+function nameUnread(unread: readonly UnreadHolding[]): string {
+  const names = unread.map(({ chain, contract, symbol }) => {
+    const asset = contract === null ? chain : `${chain}/${contract}`
+    return symbol === '' ? `an unnamed asset of ${asset}` : `${symbol} of ${asset}`
+  })
+  const all = [...new Set(names)]
+  const more = all.length > MOST_NAMES ? `, ${all.length - MOST_NAMES} more` : ''
+  return all.slice(0, MOST_NAMES).join(', ') + more
+}
 
 /**
  * The sum of the known values in USD, in the order of the list: another order of additions may change the last digit.

@@ -35,6 +35,8 @@ function toTreasury(slug: string, daysAgo: number, value: number, source = 'gold
     tokens,
     holdings: [],
     spam_count: null,
+    spam: [],
+    unread: [],
     source,
   }
 }

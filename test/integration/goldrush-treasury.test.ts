@@ -52,7 +52,7 @@ describe('goldrush', () => {
         ...{ chain: 'ethereum', address: address(n), contract: '0x1', symbol: 'USDC', quantity: 5, value_usd: 5 },
         ...{ price_source: 'goldrush', kind: 'other' },
       })),
-      spam_count: 0,
+      ...{ spam_count: 0, spam: [], unread: [] },
       source: 'goldrush',
     })
     const query = '?quote-currency=USD&nft=false'

@@ -225,6 +225,15 @@ describe('compareAssets', () => {
     ])
   })
 
+  it('identifies an asset by its contract, not by its symbol', () => {
+    const [real, fake] = [toHolding('USDC', 5, 5), { ...toHolding('USDC', 9e8, null), contractAddress: '0xbad' }]
+    const renamed = { ...real, symbol: 'USD Coin' }
+    expect(compareAssets(sumByAsset([renamed, fake]), sumByAsset([real]))).toMatchObject([
+      { symbol: 'USD Coin', quantity: 5, quantityChange: 0, valueChange: 0 },
+      { symbol: 'USDC', quantity: 9e8, valueUsd: null, quantityChange: 9e8, valueChange: null },
+    ])
+  })
+
   it('has no changes if the earlier day is not comparable', () => {
     for (const asset of compareAssets(now, undefined))
       expect(asset).toMatchObject({ quantityChange: null, valueChange: null })

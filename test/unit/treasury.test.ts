@@ -28,7 +28,9 @@ const held = (chain: string, contract: string, symbol: string, quantity: number,
 const dao: Pick<TreasuryDao, 'key' | 'kindOf'> = { key: 1, kindOf: () => 'other' }
 const toRow = (holdings: readonly Holding[], of = dao) =>
   toTreasuryRow(of, TODAY, 'goldrush', { holdings, spamCount: 0 })
-const merge = (holdings: readonly Holding[]) => mergeHoldings(holdings).map(({ total }) => total)
+/** Kinds by contract: 0x1 to 0x3 are stablecoins on every chain. */
+const toKind: TreasuryDao['kindOf'] = ({ contract }) => (/^0x[123]$/.test(contract ?? '') ? 'stable' : 'other')
+const merge = (holdings: readonly Holding[]) => mergeHoldings(holdings, toKind).map(({ total }) => total)
 const source = { provider: 'test', path: '/' }
 const dataOf = (name: string) => (readFixture(`goldrush/${name}.json`) as { data: unknown }).data
 const balances = () => checkAnswer(balancesData, dataOf('balances'), source)
@@ -48,6 +50,38 @@ describe('mergeHoldings', () => {
       held('bnb', '0x3', 'usdc', 10, 10),
     ])
     expect(merged.map(({ quantity, valueUsd }) => [quantity, valueUsd])).toEqual([[210, 210.9]])
+  })
+
+  it('never merges a contract that is not of the registry, whatever its symbol and its price', () => {
+    const real = held('ethereum', '0x1', 'USDC', 100, 100)
+    const counterfeits = [
+      held('arbitrum', '0x666', 'USDC', 9e8, 9e8),
+      held('ethereum', '0x667', 'USDC', 9e8, 9e8),
+      held('base', '0x668', 'USDC', 9e8, null),
+    ]
+    const merged = merge([real, ...counterfeits])
+    expect(merged).toHaveLength(4)
+    expect(merged).toContainEqual(real)
+  })
+
+  it('merges native coins, and assets of a source without contracts, by symbol and price', () => {
+    const eth = `0x${'e'.repeat(40)}`
+    const named = (chain: string, symbol: string, quantity: number, valueUsd: number): Holding => ({
+      ...held(chain, '', symbol, quantity, valueUsd),
+      contract: null,
+    })
+    const merged = merge([
+      held('ethereum', eth, 'ETH', 1, 2_000),
+      held('base', eth, 'ETH', 2, 4_001),
+      held('polygon', eth, 'POL', 10, 2),
+      named('ethereum', 'CRV', 10, 5),
+      named('arbitrum', 'CRV', 2, 1),
+    ])
+    expect(merged.map(({ symbol, quantity }) => [symbol, quantity])).toEqual([
+      ['ETH', 3],
+      ['CRV', 12],
+      ['POL', 10],
+    ])
   })
 
   it('does not merge different tokens with the same symbol', () => {
@@ -90,6 +124,8 @@ describe('toTreasuryRow', () => {
     ],
     holdings: [],
     spam_count: null,
+    spam: [],
+    unread: [],
     source: 'goldrush',
   }
 
@@ -184,13 +220,14 @@ describe('createKinds', () => {
     expect(kindOf({ ...asset('OwnTokens', null, 'XUNI'), isOwn: true })).toBe('own')
   })
 
-  it('returns own for the same token on other chains', () => {
+  it('classifies a contract that is not in the registry as other, whatever its symbol and its price', () => {
     const holdings = [held('ethereum', uni, 'UNI', 10, 100), held('base', '0xb', 'UNI', 10, 100.5)]
-    const kinds = (more: readonly Holding[]) =>
-      daoTreasuryRow.parse(toRow([...holdings, ...more], { key: 1, kindOf })).holdings.map(({ kind }) => kind)
-    expect(kinds([])).toEqual(['own', 'own'])
-    // The same symbol at another price is another token.
-    expect(kinds([held('arbitrum', '0xc', 'UNI', 10, 50)])).toEqual(['own', 'own', 'other'])
+    const { tokens, holdings: rows } = daoTreasuryRow.parse(toRow(holdings, { key: 1, kindOf }))
+    expect(rows.map(({ chain, kind }) => [chain, kind])).toEqual([
+      ['base', 'other'],
+      ['ethereum', 'own'],
+    ])
+    expect(tokens).toHaveLength(2)
   })
 })
 
@@ -227,6 +264,18 @@ describe('GoldRush balances', () => {
         valueUsd: 0.01,
         priceSource: 'goldrush',
       },
+      // Without decimals and price it is no fungible token, unless the registry lists it.
+      {
+        chain: 'ethereum',
+        address: wallet.address,
+        contract: '0xbbbb000000000000000000000000000000000003',
+        symbol: 'Collectible',
+        decimals: null,
+        quantity: null,
+        valueUsd: null,
+        priceSource: null,
+        isOdd: true,
+      },
       {
         chain: 'ethereum',
         address: wallet.address,
@@ -256,6 +305,51 @@ describe('GoldRush balances', () => {
       'holdings.*.quantity: no amount that can be',
       'holdings.*.value_usd: no value that can be',
     ])
+  })
+
+  const usdc = {
+    ...{ contract_address: '0xA0B8', contract_ticker_symbol: 'USDC', contract_name: 'USD Coin', contract_decimals: 6 },
+    ...{ type: 'stablecoin', is_spam: false, balance: '5000000000000', quote: 5_000_000, quote_rate: 1 },
+  }
+  const other = { ...usdc, contract_address: '0xC0DE', contract_ticker_symbol: 'UNI', quote: 3_000_000 }
+  const rowOf = (items: readonly object[], kindOf = dao.kindOf) =>
+    daoTreasuryRow.parse(toRow(toPositions(checkAnswer(balancesData, { items }, source), wallet), { key: 1, kindOf }))
+  const unread = { chain: 'ethereum', address: wallet.address, contract: '0xa0b8', symbol: 'USDC' }
+
+  it.each([
+    ['a negative balance', { balance: '-1' }],
+    ['a negative number', { balance: -1 }],
+    ['no balance', { balance: null }],
+    ['an absent balance', { balance: undefined }],
+    ['a balance that is text', { balance: 'many' }],
+    ['an object as balance', { balance: {} }],
+    ['no decimals, but a price', { contract_decimals: null }],
+    ['a negative value', { quote: -1 }],
+    ['a value that is text', { quote: 'n/a' }],
+  ])('are unread with %s: not zero, and the total is a part', (_, more) => {
+    const row = rowOf([{ ...usdc, ...more }, other])
+    expect(row).toMatchObject({ value_usd: 3_000_000, unread: [unread] })
+    expect(row.holdings.filter(({ symbol, value_usd }) => symbol === 'USDC' && value_usd !== null)).toEqual([])
+    expect(rowOf([usdc, other])).toMatchObject({ value_usd: 8_000_000, unread: [] })
+  })
+
+  it('are unread without a name if an item has no contract', () => {
+    const unnamed = { ...unread, contract: null, symbol: '' }
+    expect(rowOf([null as unknown as object, other]).unread).toEqual([unnamed])
+    expect(rowOf([{ ...usdc, contract_address: 'x'.repeat(10_000) }, other]).unread).toEqual([unnamed])
+  })
+
+  it('are unread if a contract is listed twice, in any case of letters', () => {
+    const row = rowOf([usdc, { ...usdc, contract_address: '0xa0b8' }, other])
+    expect(row).toMatchObject({ value_usd: 8_000_000, unread: [unread] })
+  })
+
+  it('make the total a part for impossible numbers only if the registry lists the asset', () => {
+    for (const more of [{ balance: `1${'0'.repeat(40)}` }, { contract_decimals: 200 }, { quote: 4.2e27 }]) {
+      const items = [{ ...usdc, ...more }, other]
+      expect(rowOf(items)).toMatchObject({ value_usd: 3_000_000, unread: [] })
+      expect(rowOf(items, ({ contract }) => (contract === '0xa0b8' ? 'stable' : 'other')).unread).toEqual([unread])
+    }
   })
 
   it('are counted if they are spam', () => {
@@ -293,6 +387,25 @@ describe('GoldRush portfolios', () => {
         ['SOLD', 250, 250],
       ],
     })
+  })
+
+  it('are unread on a day without a readable balance, and on a day that is missing between two others', () => {
+    const [first, second] = [TODAY - 2 * DAY, TODAY - DAY].map((day) => new Date(day).toISOString())
+    const item = { contract_address: '0xa0b8', contract_ticker_symbol: 'USDC', contract_decimals: 6 }
+    const entry = (timestamp: unknown, open: unknown) => ({ timestamp, quote_rate: 1, open })
+    const held = { balance: '5000000', quote: 5 }
+    const known = [{ ...(current()[0] as ReturnType<typeof current>[number]), contract: '0xa0b8' }]
+    const quantities = (holdings: object[]) => {
+      const other = { ...item, contract_address: '0xc0de', holdings: [first, second].map((at) => entry(at, held)) }
+      const data = checkAnswer(portfolioData, { items: [{ ...item, holdings }, other] }, source)
+      const days = toDailyPositions(data, known, wallet, range)
+      return [...days.values()].map((positions) => positions.map(({ quantity }) => quantity))
+    }
+    expect(quantities([entry(first, held), entry(second, held)])).toEqual([[5], [5]])
+    for (const open of [null, 'none', { ...held, balance: '-1' }, { ...held, balance: null }])
+      expect(quantities([entry(first, held), entry(second, open)])).toEqual([[5], [null]])
+    const today = new Date(TODAY).toISOString()
+    expect(quantities([entry(first, held), entry('soon', held), entry(today, held)])).toEqual([[5], [null]])
   })
 
   it('end at the end of the range', () => {
@@ -355,6 +468,32 @@ describe('DefiLlama treasuries', () => {
       [...toDailyHoldings({ chainTvls }, range).keys()].map((day) => (TODAY - day) / DAY)
     expect(days({ Ethereum: full, Base: late })).toEqual([3, 2, 1])
     expect(days({ Ethereum: full, Base: gap })).toEqual([3, 1])
+  })
+
+  it('are unread for a quantity, a value or a series that cannot be read', () => {
+    const day = (date: unknown, tokens: unknown) => ({ date, tokens })
+    const at = TODAY / 1000
+    const parse = (chainTvls: object) => checkAnswer(treasuryAnswer, { chainTvls }, source)
+    const base = { tokens: [day(at, { UNI: 3 })], tokensInUsd: [day(at, { UNI: 3 })] }
+    const rowOf = (series: unknown) => {
+      const answer = parse({ Ethereum: series, Base: base })
+      const [latest] = [toRow(toLatestHoldings(answer, TODAY))]
+      const daily = toDailyHoldings(answer, { from: TODAY, to: TODAY + DAY, interval: '1d' }).get(TODAY) ?? []
+      expect(toRow(daily)).toMatchObject({ value_usd: latest?.value_usd, unread: latest?.unread })
+      return latest
+    }
+    const usdc = { chain: 'ethereum', address: null, contract: null, symbol: 'USDC' }
+    for (const bad of [-1, null, 'many', {}]) {
+      const tokens = [day(at, { USDC: bad })]
+      expect(rowOf({ tokens, tokensInUsd: [day(at, { USDC: 5 })] })).toMatchObject({ value_usd: 3, unread: [usdc] })
+    }
+    const tokens = [day(at, { USDC: 5 })]
+    for (const values of [[day(at, { USDC: -1 })], [day(at, { USDC: 'x' })], [day(at, null)], []])
+      expect(rowOf({ tokens, tokensInUsd: values })).toMatchObject({ value_usd: 3, unread: [usdc] })
+    const anything = { ...usdc, symbol: '' }
+    for (const broken of [{ tokens: [day(at, null)] }, { tokens: [day('soon', { USDC: 5 })] }, 'none'])
+      expect(rowOf(broken)).toMatchObject({ value_usd: 3, unread: [anything] })
+    expect(rowOf({ tokens, tokensInUsd: [day(at, { USDC: 5 })] })).toMatchObject({ value_usd: 8, unread: [] })
   })
 
   it('are empty if their newest point is several days old', () => {

@@ -21,7 +21,8 @@ interface Asset {
 export function sumByAsset(holdings: readonly Holding[]): readonly Asset[] {
   const assets = new Map<string, Asset>()
   for (const { symbol, token, contractAddress, chain, kind, quantity, valueUsd } of holdings) {
-    const key = [symbol, token, contractAddress, chain].join(' ')
+    // Symbols are labels: the contract identifies an asset on its chain, if the source reports it.
+    const key = JSON.stringify([chain, contractAddress, contractAddress === null ? symbol : ''])
     const before = assets.get(key)
     const value =
       before === undefined || before.valueUsd === null || valueUsd === null

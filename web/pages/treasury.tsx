@@ -52,7 +52,16 @@ function Summary({ id }: { id: string }) {
         empty={NO_TREASURY}
         outline={<Worth />}
       >
-        {([record]) => record !== undefined && <Worth of={record.treasuryData} />}
+        {([record]) =>
+          record !== undefined && (
+            <>
+              <Worth of={record.treasuryData} />
+              {record.treasuryData.isPartial && (
+                <p class="note">Some holdings could not be read: this is the value of the others.</p>
+              )}
+            </>
+          )
+        }
       </Shown>
     </Card>
   )

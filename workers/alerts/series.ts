@@ -1,4 +1,5 @@
 import type { datasets } from '../../shared/datasets/list.ts'
+import { IS_WHOLE } from '../../shared/datasets/treasury.ts'
 
 export type DatasetName = (typeof datasets)[number]['name']
 
@@ -80,6 +81,8 @@ export const SERIES = {
     table: 'dao_treasuries',
     time: 'observed_at',
     value: 'value_usd',
+    // A part of a treasury is not its value.
+    where: IS_WHOLE,
     unit: 'USD',
     request: '/data/daos/treasury/historic',
   },

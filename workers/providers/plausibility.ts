@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { IS_WHOLE } from '../../shared/datasets/treasury.ts'
 import { DataError } from '../../shared/errors.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -17,6 +18,8 @@ interface CheckedValue {
   /** Columns of the table and members of the rows. */
   readonly entity: string
   readonly value: string
+  /** SQL condition on the stored values. */
+  readonly where?: string
   /**
    * Longest age difference to the stored value for the check. A value that persists longer than this is therefore
    * accepted.
@@ -36,11 +39,11 @@ type Last = z.infer<typeof last>
  * stored.
  */
 const openCheckOf = (checkedValue: CheckedValue) => async (db: Database, entities: readonly number[]) => {
-  const { what, table, entity, value } = checkedValue
+  const { what, table, entity, value, where = 'true' } = checkedValue
   const stored = await db.rows({
     name: `last-${what}`,
     sql: `SELECT ${entity} AS entity, argMax(${value}, observed_at) AS value, toUnixTimestamp64Milli(max(observed_at)) AS at
-FROM ${table} FINAL WHERE ${entity} IN {entities: Array(UInt64)} AND ${value} > 0 GROUP BY ${entity}`,
+FROM ${table} FINAL WHERE ${entity} IN {entities: Array(UInt64)} AND ${value} > 0 AND ${where} GROUP BY ${entity}`,
     params: { entities },
     schema: last,
   })
@@ -54,7 +57,7 @@ export const openPriceCheck = openCheckOf({
 
 /** A treasury provider bills each call and returns the same value on a retry, so it is not retried in the slot. */
 export const openTreasuryCheck = openCheckOf({
-  ...{ what: 'treasury', table: 'dao_treasuries', entity: 'dao', value: 'value_usd' },
+  ...{ what: 'treasury', table: 'dao_treasuries', entity: 'dao', value: 'value_usd', where: IS_WHOLE },
   ...{ believedMs: 3 * DAY_MS, code: 'provider_unknown' },
 })
 

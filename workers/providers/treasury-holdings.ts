@@ -1,9 +1,14 @@
+import { MOST_HELD_USD, MOST_TOKENS } from '../../shared/datasets/bounds.ts'
 import {
   type DaoTreasuryRow,
   type HoldingRow,
   heldQuantity,
   heldValue,
+  MOST_SPAM_CONTRACTS,
+  MOST_SYMBOL,
+  NATIVE_COIN,
   sumValues,
+  type UnreadHolding,
 } from '../../shared/datasets/treasury.ts'
 import { type Candidate, OMITTED } from '../job/define-job.ts'
 import { orNull, toIso } from './answer.ts'
@@ -17,7 +22,9 @@ export interface Holding {
   readonly address: string | null
   /** Null if the source names tokens only by symbol: each symbol is then one token of its chain. */
   readonly contract: string | null
+  /** A label: anyone can choose it. Empty if the part of the response has none. */
   readonly symbol: string
+  /** Null if the source's quantity cannot be read. */
   readonly quantity: number | null
   readonly valueUsd: number | null
   /** Source of the price; null without one. */
@@ -26,6 +33,11 @@ export interface Holding {
   readonly isOwn?: true
   /** Why a member is invalid, such as the value, which then counts as unknown. */
   readonly fault?: string
+  /**
+   * Set if the contract itself can cause the invalid member, such as impossible decimals. Anyone can send such a token,
+   * so only an asset of the registry then counts as unread.
+   */
+  readonly isOdd?: true
 }
 
 /** A treasury as reported by a source. */
@@ -33,6 +45,8 @@ export interface Held {
   readonly holdings: readonly Holding[]
   /** Number of tokens left out as spam; null if the source does not report it. */
   readonly spamCount: number | null
+  /** The contracts of these tokens. */
+  readonly spam?: readonly { readonly chain: string; readonly contract: string }[]
   /** Other unusable parts of the response. */
   readonly faults?: readonly string[]
 }
@@ -46,19 +60,28 @@ export interface Sum {
 /** Largest price difference of one token between two chains, limited by the cost of moving it. */
 const SAME_PRICE = 0.01
 
+type KindOf = TreasuryDao['kindOf']
+
 /**
- * Merges holdings of the same token. On one chain, that is the same contract. Across chains, it is the same symbol with
- * prices within 1 %. The symbol alone is not sufficient, because anyone can use it: a holding without a price is not
- * merged, and two contracts of one chain are never the same token. Sorted by value, largest first, holdings without a
- * value last.
+ * Merges holdings of the same token. On one chain, that is the same contract. Across chains, it is the same symbol of
+ * the same kind with prices within 1 %, but only for contracts that are known to be that asset: own tokens and
+ * stablecoins of the registry, native coins, and assets of sources that list selected tokens without contracts. Anyone
+ * can choose the symbol and the price of any other contract. Sorted by value, largest first, holdings without a value
+ * last.
  */
-export function mergeHoldings(holdings: readonly Holding[]): Sum[] {
+export function mergeHoldings(holdings: readonly Holding[], kindOf: KindOf): Sum[] {
   const groups: { members: Sum[]; chains: Set<string> }[] = []
+  const byName = new Map<string, typeof groups>()
   for (const sum of byTotal(sumContracts(holdings))) {
     const { chain } = sum.total
-    const group = groups.find(({ members, chains }) => !chains.has(chain) && isSameToken(members[0]?.total, sum.total))
-    if (group === undefined) groups.push({ members: [sum], chains: new Set([chain]) })
-    else {
+    const name = toCommonName(sum.total, kindOf)
+    const candidates = name === null ? [] : (byName.get(name) ?? [])
+    const group = candidates.find(({ members, chains }) => !chains.has(chain) && hasSamePrice(members[0], sum))
+    if (group === undefined) {
+      const added = { members: [sum], chains: new Set([chain]) }
+      groups.push(added)
+      if (name !== null) byName.set(name, [...candidates, added])
+    } else {
       group.members.push(sum)
       group.chains.add(chain)
     }
@@ -67,53 +90,79 @@ export function mergeHoldings(holdings: readonly Holding[]): Sum[] {
   return byTotal(sums)
 }
 
+/** The name that an asset has on all chains; null if only its contract identifies it. */
+function toCommonName(holding: Holding, kindOf: KindOf): string | null {
+  const { contract, symbol } = holding
+  const kind = kindOf(holding)
+  return contract === null || contract === NATIVE_COIN || kind !== 'other' ? `${kind} ${symbol.toUpperCase()}` : null
+}
+
 /**
  * Builds the row of all holdings. Undefined if nothing has a price, because the treasury's value is then unknown.
- * Holdings with a quantity of 0, an unknown or an invalid quantity are left out.
+ * Holdings with a quantity of 0 are left out. A holding with an unknown or invalid quantity or value is `unread`: it
+ * was not sold, and the total is a part of the treasury.
  */
 export function toTreasuryRow(
   { key, kindOf }: Pick<TreasuryDao, 'key' | 'kindOf'>,
   at: number,
   source: string,
-  { holdings, spamCount, faults: heldFaults = [] }: Held,
+  { holdings, spamCount, spam = [], faults: heldFaults = [] }: Held,
 ): Candidate<DaoTreasuryRow> | undefined {
-  const counted = holdings.filter(({ quantity }) => orNull(heldQuantity, quantity) !== null).map(toPlausible)
-  const lost = holdings.filter(({ quantity }) => orNull(heldQuantity, quantity) === null)
-  const faults = [
-    ...heldFaults,
-    ...lost.map(({ fault }) => fault ?? 'holdings.*.quantity: no amount that can be'),
-    ...counted.flatMap(({ fault }) => fault ?? []),
-  ]
-  const sums = mergeHoldings(counted.filter(({ quantity }) => quantity !== 0))
+  const labelled = holdings.map((holding) => ({ ...holding, symbol: toLabel(holding.symbol) }))
+  const counted = labelled.filter(({ quantity }) => orNull(heldQuantity, quantity) !== null).map(toPlausible)
+  const lost = labelled.filter(({ quantity }) => orNull(heldQuantity, quantity) === null).map(toLost)
+  const kept = counted.filter(({ quantity }) => quantity !== 0)
+  const unvalued = kept.filter(({ valueUsd, fault }) => valueUsd === null && fault !== undefined)
+  const faults = [...heldFaults, ...[...lost, ...counted].flatMap(({ fault }) => fault ?? [])]
+  const sums = mergeHoldings(kept, kindOf)
   const tokens = sums.map(({ total: { symbol, quantity, valueUsd } }) => ({ symbol, quantity, value_usd: valueUsd }))
   if (tokens.every(({ value_usd }) => value_usd === null)) return undefined
   return {
     ...{ dao: key, observed_at: toIso(at), value_usd: sumValues(tokens), tokens },
-    ...{ holdings: toHoldingRows(sums, kindOf), spam_count: spamCount, source },
+    ...{ holdings: toHoldingRows(sums, kindOf), spam_count: spamCount, spam: spam.slice(0, MOST_SPAM_CONTRACTS) },
+    ...{ unread: toUnread([...lost, ...unvalued], kindOf), source },
     ...(faults.length === 0 ? {} : { [OMITTED]: faults }),
   }
+}
+
+/** Cuts a symbol to the stored length, without half of a surrogate pair at its end. */
+const toLabel = (symbol: string): string =>
+  symbol.length <= MOST_SYMBOL ? symbol : symbol.slice(0, MOST_SYMBOL).replace(/[\uD800-\uDBFF]$/, '')
+
+/** A holding whose quantity is invalid. A contract can report any amount, but no source sends a negative one. */
+function toLost(holding: Holding): Holding {
+  const isOdd = holding.isOdd ?? (holding.quantity ?? 0) > MOST_TOKENS
+  const fault = holding.fault ?? (holding.isOdd ? undefined : 'holdings.*.quantity: no amount that can be')
+  return { ...holding, ...(isOdd ? { isOdd } : {}), ...(fault === undefined ? {} : { fault }) }
+}
+
+/** Returns each unread holding once. */
+function toUnread(holdings: readonly Holding[], kindOf: KindOf): UnreadHolding[] {
+  const isListed = (one: Holding) => one.contract === NATIVE_COIN || kindOf(one) !== 'other'
+  const unread = holdings.filter((one) => one.isOdd !== true || isListed(one))
+  const rows = unread.map(({ chain, address, contract, symbol }) => ({ chain, address, contract, symbol }))
+  return [...new Map(rows.map((row) => [JSON.stringify(row), row])).values()]
 }
 
 /** An invalid value becomes unknown. */
 function toPlausible(holding: Holding): Holding {
   if (holding.valueUsd === null || orNull(heldValue, holding.valueUsd) !== null) return holding
-  return { ...holding, valueUsd: null, priceSource: null, fault: 'holdings.*.value_usd: no value that can be' }
+  const unknown = { valueUsd: null, priceSource: null, fault: 'holdings.*.value_usd: no value that can be' }
+  return { ...holding, ...unknown, ...(holding.valueUsd > MOST_HELD_USD ? { isOdd: true } : {}) }
 }
 
 /**
  * Returns the parts of the sums, largest value first. If a total is unknown because of one part, the values of all its
- * parts become unknown, so that parts and totals agree. A token that is the same as one of the DAO's own tokens is also
- * its own on other chains.
+ * parts become unknown, so that parts and totals agree.
  */
-function toHoldingRows(sums: readonly Sum[], kindOf: TreasuryDao['kindOf']): Candidate<HoldingRow>[] {
-  const complete = sums.flatMap(({ parts, total }) => {
-    const isOwn = parts.some((part) => kindOf(part) === 'own')
-    return parts.map((part) => ({
+function toHoldingRows(sums: readonly Sum[], kindOf: KindOf): Candidate<HoldingRow>[] {
+  const complete = sums.flatMap(({ parts, total }) =>
+    parts.map((part) => ({
       ...part,
       ...(total.valueUsd === null ? { valueUsd: null, priceSource: null } : {}),
-      kind: isOwn ? 'own' : kindOf(part),
-    }))
-  })
+      kind: kindOf(part),
+    })),
+  )
   return order(complete).map(({ chain, address, contract, symbol, quantity, valueUsd, priceSource, kind }) => {
     return { chain, address, contract, symbol, quantity, value_usd: valueUsd, price_source: priceSource, kind }
   })
@@ -122,7 +171,7 @@ function toHoldingRows(sums: readonly Sum[], kindOf: TreasuryDao['kindOf']): Can
 function sumContracts(holdings: readonly Holding[]): Sum[] {
   const sums = new Map<string, Sum>()
   for (const holding of holdings) {
-    const key = `${holding.chain}:${holding.contract ?? holding.symbol}`
+    const key = JSON.stringify([holding.chain, holding.contract, holding.contract === null ? holding.symbol : ''])
     const [before, one] = [sums.get(key), { parts: [holding], total: holding }]
     sums.set(key, before === undefined ? one : join(before, one))
   }
@@ -143,9 +192,9 @@ function add(a: number | null, b: number | null): number | null {
   return a === null || b === null ? null : a + b
 }
 
-function isSameToken(a: Holding | undefined, b: Holding): boolean {
-  if (a === undefined || a.symbol.toUpperCase() !== b.symbol.toUpperCase()) return false
-  const [priceA, priceB] = [toPrice(a), toPrice(b)]
+function hasSamePrice(a: Sum | undefined, b: Sum): boolean {
+  if (a === undefined) return false
+  const [priceA, priceB] = [toPrice(a.total), toPrice(b.total)]
   return priceA !== null && priceB !== null && Math.abs(priceA / priceB - 1) <= SAME_PRICE
 }
 

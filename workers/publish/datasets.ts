@@ -18,6 +18,7 @@ import {
   toChainParams,
   toDailyHoldings,
 } from '../../api/routes/daos/treasury/holdings/historic.ts'
+import { IS_PARTIAL } from '../../api/routes/daos/treasury.ts'
 import { SHARES } from '../../api/routes/daos/twitter-sentiment.ts'
 import { SAMPLE, twitterSentimentSamplesRoute } from '../../api/routes/daos/twitter-sentiment-samples.ts'
 import { daosRoute } from '../../api/routes/daos.ts'
@@ -157,13 +158,14 @@ FROM dex_trades FINAL WHERE ${RANGE('traded_at')}`,
     name: 'treasury',
     description: 'The value of each treasury by day. The same points as /data/daos/treasury/historic.',
     values: `value_usd, ${TREASURY_VALUES.own} AS own_token_usd, ${TREASURY_VALUES.stable} AS stablecoin_usd,
-  ${TREASURY_VALUES.other} AS other_usd, length(tokens) AS assets`,
+  ${TREASURY_VALUES.other} AS other_usd, length(tokens) AS assets, ${IS_PARTIAL} AS is_partial`,
     columns: from(treasuryHistoricRoute, [
       ['value_usd', 'valueUsd', 'USD'],
       ['own_token_usd', 'ownTokenUsd', 'USD'],
       ['stablecoin_usd', 'stablecoinUsd', 'USD'],
       ['other_usd', 'otherUsd', 'USD'],
       ['assets', 'assets'],
+      ['is_partial', 'isPartial'],
     ]),
   }),
   {

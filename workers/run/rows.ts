@@ -35,9 +35,10 @@ export function checkRows(
     const key = dataset.entity === undefined ? undefined : Reflect.get(candidate, dataset.entity)
     if (fault === undefined && row !== undefined) {
       rows.push(row)
+      const names = dataset.nameOmitted?.(row) ?? ''
       for (const one of [...lost, ...faults]) {
         count(lostValues, one)
-        omit(key, `${provider}: ${one}`)
+        omit(key, `${provider}: ${one}${names === '' ? '' : ` (${names})`}`)
       }
       continue
     }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { daoTreasury } from '../../../shared/datasets/treasury.ts'
+import { daoTreasury, IS_WHOLE } from '../../../shared/datasets/treasury.ts'
 import { toStaleAt } from '../../../shared/store/readiness.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
 import { isCurrentAt } from '../../lists/past-quotes.ts'
@@ -15,7 +15,20 @@ const holding = z
   .meta({ id: 'TreasuryHolding', description: 'One asset in a treasury.' })
 
 const valueChange = (over: string) =>
-  numberOrNull.describe(`Change of \`valueUsd\` over ${over}, in percent; null if that day has no value.`)
+  numberOrNull.describe(
+    `Change of \`valueUsd\` over ${over}, in percent; null if that day has no value, or if either value is that of a part of the treasury.`,
+  )
+
+/** Set if holdings could not be read, so that a value is that of a part of the treasury. */
+export const isPartialMember = z
+  .boolean()
+  .nullable()
+  .optional()
+  .describe(
+    'True if holdings could not be read: `valueUsd` is the value of the others, and `/data/status/coverage` names the assets. Absent or null on other days.',
+  )
+/** SQL for it, from a stored row. */
+export const IS_PARTIAL = `if(${IS_WHOLE}, NULL, true)`
 
 const treasuryRecord = z
   .strictObject({
@@ -29,6 +42,7 @@ const treasuryRecord = z
         percentChange24h: valueChange('24 hours'),
         percentChange7d: valueChange('7 days'),
         percentChange30d: valueChange('30 days'),
+        isPartial: isPartialMember,
       })
       .describe('What the treasury holds.'),
   })
@@ -36,10 +50,10 @@ const treasuryRecord = z
 
 /**
  * Change in percent since exactly `days` days before, from the same source, because sources count different assets.
- * Null if there is no such value (an absent one reads as 0), or if it is 0.
+ * Null if there is no such value (an absent one reads as 0), if it is 0, or if one of the two is that of a part.
  */
-const changeSince = (days: number) => `100 * (t.newest.3 / nullIf(
-    arrayFirst(past -> past.1 = t.newest.1 - INTERVAL ${days} DAY AND past.2 = t.newest.4, t.history).3, 0) - 1)`
+const changeSince = (days: number) => `100 * (if(t.newest.5, t.newest.3, NULL) / nullIf(
+    arrayFirst(past -> past.1 = t.newest.1 - INTERVAL ${days} DAY AND past.2 = t.newest.4 AND past.4, t.history).3, 0) - 1)`
 
 /**
  * For each DAO the newest row that fulfils `condition`, and the rows that it is compared with. Only the rows of the
@@ -47,8 +61,8 @@ const changeSince = (days: number) => `100 * (t.newest.3 / nullIf(
  */
 const toTreasuries = (condition: string) => `INNER JOIN
 (
-  SELECT dao, argMax(tuple(observed_at, tokens, value_usd, source), observed_at) AS newest,
-    groupArray(tuple(observed_at, source, value_usd)) AS history
+  SELECT dao, argMax(tuple(observed_at, tokens, value_usd, source, ${IS_WHOLE}), observed_at) AS newest,
+    groupArray(tuple(observed_at, source, value_usd, ${IS_WHOLE})) AS history
   FROM dao_treasuries FINAL
   WHERE (dao, observed_at) IN
   (
@@ -62,14 +76,14 @@ export const treasuryRoute = defineList({
   path: '/data/daos/treasury',
   summary: 'Assets in the treasuries of DAOs',
   description:
-    "For all live DAOs with treasury data, or those that `id` and `name` select: all assets, including the DAO's own tokens, by value, largest first, and the total value. `valueUsd` of a token is null if it has no price; such tokens come last. Changes compare with the value of the same source exactly 1, 7 or 30 days before, and are null if there is none. Exact name matches come first, then by the token's market cap, largest first, then by name.",
+    "For all live DAOs with treasury data, or those that `id` and `name` select: all assets, including the DAO's own tokens, by value, largest first, and the total value. `valueUsd` of a token is null if it has no price; such tokens come last. Changes compare with the value of the same source exactly 1, 7 or 30 days before, and are null if there is none. If holdings could not be read, `isPartial` is true and the changes are null. Exact name matches come first, then by the token's market cap, largest first, then by name.",
   of: listedDaos,
   record: treasuryRecord,
   datasets: [daoTreasury, tokenPrices],
   name: 'dao-treasuries',
   asOf: 't.newest.1',
   values: `d.id, d.name, tuple(t.newest.1, arrayMap(token -> tuple(token.1, token.2, token.3), t.newest.2), t.newest.3,
-    ${changeSince(1)}, ${changeSince(7)}, ${changeSince(30)})`,
+    ${changeSince(1)}, ${changeSince(7)}, ${changeSince(30)}, if(t.newest.5, NULL, true))`,
   joins: toTreasuries('true'),
   pastJoins: toTreasuries(isCurrentAt('observed_at', toStaleAt(0, daoTreasury))),
 })

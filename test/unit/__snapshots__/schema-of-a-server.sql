@@ -1305,6 +1305,11 @@ WHERE kind = 'text';
 
 ALTER TABLE dao_proposal_texts MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
 
+ALTER TABLE dao_treasuries ADD COLUMN IF NOT EXISTS
+    unread Array(Tuple(chain String, address Nullable(String), contract Nullable(String), symbol String)) CODEC(ZSTD(1));
+
+ALTER TABLE dao_treasuries ADD COLUMN IF NOT EXISTS spam Array(Tuple(chain String, contract String)) CODEC(ZSTD(3));
+
 INSERT INTO job_state (job, name, value, written_at)
 SELECT DISTINCT 'recount', dataset, 'unproven', now64(3)
 FROM coverage

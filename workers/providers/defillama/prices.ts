@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { tokenPrice } from '../../../shared/datasets/token-prices.ts'
+import { NATIVE_COIN } from '../../../shared/datasets/treasury.ts'
 import { toBatches } from '../../../shared/group-by.ts'
 import { HOUR_MS } from '../../../shared/intervals.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
@@ -67,13 +68,12 @@ function toSure(points: readonly z.infer<typeof point>[]): { sure: SurePrice[]; 
   return { sure, fault }
 }
 
-/** Other providers' placeholder address for a chain's native coin, and the one of this provider. */
-const COIN_PLACEHOLDER = `0x${'e'.repeat(40)}`
+/** The contract that this provider has for the native coin of a chain. */
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
 
 /** Returns the provider's name of a contract. */
 export function toCoin(chain: string, contract: string): string {
-  return `${CHAINS[chain] ?? chain}:${contract === COIN_PLACEHOLDER ? ZERO_ADDRESS : contract}`
+  return `${CHAINS[chain] ?? chain}:${contract === NATIVE_COIN ? ZERO_ADDRESS : contract}`
 }
 
 /** DefiLlama's coin prices (docs/providers.md, section 3.2). */

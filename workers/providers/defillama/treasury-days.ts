@@ -138,6 +138,8 @@ interface Series {
   readonly values: ReadonlyMap<number, Amounts['tokens']>
   /** Number of its unreadable points. */
   readonly unreadable: number
+  /** Returns whether the series has only an unreadable point on a day, or may have one. */
+  readonly isLostOn: (day: number) => boolean
 }
 
 /**
@@ -150,19 +152,45 @@ function toSeries({ chainTvls }: Answer): Series[] {
   const isPart = (key: string) => isOwn(key) || SUMMED.has(key.toLowerCase())
   return Object.entries(chainTvls).flatMap(([key, chain]) => {
     if (!isPart(key)) return []
-    const read = (chain.tokens ?? []).map(toAmounts)
-    const points = read.filter((point) => point !== undefined)
+    const sent = chain.tokens ?? []
+    const points = sent.flatMap((point) => toAmounts(point) ?? [])
     const values = (chain.tokensInUsd ?? []).flatMap((point) => toAmounts(point) ?? [])
-    const unreadable = isUnreadable(chain) ? 1 : read.length - points.length
-    return [{ key, points, unreadable, values: new Map(values.map(({ at, tokens }) => [at, tokens])) }]
+    const unreadable = isUnreadable(chain) ? 1 : sent.length - points.length
+    const isLostOn = isUnreadable(chain) ? () => true : toLostDays(sent, points)
+    return [{ key, points, unreadable, isLostOn, values: new Map(values.map(({ at, tokens }) => [at, tokens])) }]
   })
 }
+
+/** An unreadable point without a time is of any day before the first or after the last readable point. */
+function toLostDays(sent: z.infer<typeof amounts>, points: readonly Amounts[]): Series['isLostOn'] {
+  const days = new Set(points.map(({ at }) => toBucketStart(at, '1d')))
+  const bad = sent.filter((point) => toAmounts(point) === undefined)
+  const badDays = new Set(bad.map(({ date }) => toBucketStart(toTime(date), '1d')))
+  const [first, last] = [...days].reduce(
+    ([least, most], day) => [Math.min(least, day), Math.max(most, day)],
+    [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY],
+  )
+  const isOutside = (day: number) => day < first || day > last
+  return (day) => !days.has(day) && (badDays.has(day) || (badDays.has(Number.NaN) && isOutside(day)))
+}
+
+/** A series of which a day cannot be read: it may hold anything. */
+const toUnreadSeries = (key: string): Holding => ({
+  ...{ chain: toChain(key), address: null, contract: null, symbol: '', quantity: null, valueUsd: null },
+  ...{ priceSource: null, fault: 'chainTvls.*.tokens: a day without readable amounts' },
+})
 
 const isOwnOfChain = (key: string) => key.endsWith(`-${OWN_TOKENS}`)
 
 function toAmounts({ date, tokens }: z.infer<typeof amounts>[number]): Amounts | undefined {
-  const at = Number(date ?? Number.NaN) * 1000
+  const at = toTime(date)
   return isTime(at) && tokens !== undefined ? { at, tokens } : undefined
+}
+
+/** Unix milliseconds; NaN if the date is no time. */
+function toTime(date: unknown): number {
+  const at = Number(date ?? Number.NaN) * 1000
+  return isTime(at) ? at : Number.NaN
 }
 
 /** Lists the unreadable parts of the summed series. */
@@ -184,12 +212,15 @@ export function listUnknown({ chainTvls }: Answer): string[] {
  * Returns the current holdings: the newest point of each series, unless it is too old for `slot` (Unix milliseconds).
  */
 export function toLatestHoldings(answer: Answer, slot: number): Holding[] {
-  return toSeries(answer).flatMap(({ key, points, values }) => {
+  return toSeries(answer).flatMap(({ key, points, values, isLostOn }) => {
     const past = points.filter(({ at }) => at <= slot + FRESH_MS)
     const newest = past.reduce<Amounts | undefined>(
       (newest, point) => (newest === undefined || point.at > newest.at ? point : newest),
       undefined,
     )
+    const today = toBucketStart(slot, '1d')
+    const isAfterNewest = (day: number) => newest === undefined || day > newest.at
+    if ([today - DAY_MS, today].some((day) => isAfterNewest(day) && isLostOn(day))) return [toUnreadSeries(key)]
     if (newest === undefined || newest.at < slot - FRESH_MS) return []
     return toHoldings(key, newest, values.get(newest.at))
   })
@@ -203,7 +234,8 @@ export function toLatestHoldings(answer: Answer, slot: number): Holding[] {
 export function toDailyHoldings(answer: Answer, range: Range): Map<number, Holding[]> {
   const days = new Map<number, Holding[]>()
   const gaps = new Set<number>()
-  for (const { key, points, values } of toSeries(answer)) {
+  const series = toSeries(answer)
+  for (const { key, points, values } of series) {
     const firsts = new Map(thin(points, ({ at }) => at, range).map((point) => [toBucketStart(point.at, '1d'), point]))
     for (const [day, point] of firsts) {
       days.set(day, [...(days.get(day) ?? []), ...toHoldings(key, point, values.get(point.at))])
@@ -211,6 +243,8 @@ export function toDailyHoldings(answer: Answer, range: Range): Map<number, Holdi
     for (const day of toInnerDays(points, range)) if (!firsts.has(day)) gaps.add(day)
   }
   for (const day of gaps) days.delete(day)
+  for (const [day, holdings] of days)
+    holdings.push(...series.flatMap(({ key, isLostOn }) => (isLostOn(day) ? [toUnreadSeries(key)] : [])))
   return days
 }
 
@@ -224,10 +258,11 @@ function toInnerDays(points: readonly Amounts[], range: Range): number[] {
 }
 
 /** The provider names tokens only by symbol, which is unique within a series, and has no addresses. */
-function toHoldings(key: string, { tokens }: Amounts, values: Amounts['tokens'] = {}): Holding[] {
+function toHoldings(key: string, { tokens }: Amounts, values: Amounts['tokens'] | undefined): Holding[] {
   return Object.entries(tokens).map(([symbol, quantity]) => {
-    const value = values[symbol] ?? null
+    const value = values !== undefined && Object.hasOwn(values, symbol) ? (values[symbol] ?? null) : null
     const valueUsd = orNull(heldValue, value)
+    const isLost = values === undefined || (value !== null && valueUsd === null)
     return {
       ...{
         chain: toChain(key),
@@ -239,7 +274,7 @@ function toHoldings(key: string, { tokens }: Amounts, values: Amounts['tokens'] 
       },
       priceSource: valueUsd === null ? null : 'defillama',
       ...(key.endsWith(OWN_TOKENS) ? { isOwn: true } : {}),
-      ...(value !== null && valueUsd === null ? { fault: 'tokensInUsd.*: no value that can be' } : {}),
+      ...(isLost ? { fault: 'tokensInUsd.*: no value that can be' } : {}),
     }
   })
 }

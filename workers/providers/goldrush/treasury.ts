@@ -9,7 +9,7 @@ import type { TreasurySource } from '../contracts/treasury.ts'
 import type { TreasuryDao, Wallet } from '../contracts/treasury-daos.ts'
 import { openPrices, type TokenPrices, toCoin } from '../defillama/prices.ts'
 import { type Holding, toTreasuryRow } from '../treasury-holdings.ts'
-import { balancesData, countSpam, type Position, toPositions } from './balances.ts'
+import { balancesData, countSpam, type Position, toPositions, toSpam } from './balances.ts'
 import { fetchData, openGoldRush } from './client.ts'
 import { listUndated, portfolioData, toDailyPositions } from './portfolio.ts'
 
@@ -38,11 +38,11 @@ export const goldrush: Provider<TreasurySource, TreasuryDao> = {
         refuseWithoutKey()
         const found = await fetchPositions(client, dao, signal)
         if (found === undefined) return undefined
-        const { positions, spamCount } = found
+        const { positions, ...spam } = found
         const holdings = await toHoldings(new Map([[slot, positions]]), signal, (coins) =>
           priceNow(prices, coins, slot, signal),
         )
-        return toTreasuryRow(dao, slot, 'goldrush', { holdings: holdings.get(slot) ?? [], spamCount })
+        return toTreasuryRow(dao, slot, 'goldrush', { holdings: holdings.get(slot) ?? [], ...spam })
       },
       async fetchHistory(dao, range, signal) {
         refuseWithoutKey()
@@ -78,14 +78,13 @@ async function toHoldings(
   findPrices: (coins: readonly string[]) => Promise<PriceTable>,
 ): Promise<Map<number, Holding[]>> {
   signal.throwIfAborted()
-  const unpriced = [...positions.values()]
-    .flat()
-    .filter(({ valueUsd, quantity }) => valueUsd === null && quantity !== null && quantity !== 0)
-  const coins = [...new Set(unpriced.map(({ chain, contract }) => toCoin(chain, contract)))]
+  const isUnpriced = ({ valueUsd, quantity }: Position) => valueUsd === null && quantity !== null && quantity !== 0
+  const toCoins = ({ chain, contract }: Position) => (contract === null ? [] : [toCoin(chain, contract)])
+  const coins = [...new Set([...positions.values()].flat().filter(isUnpriced).flatMap(toCoins))]
   const { prices, faults }: PriceTable =
     coins.length === 0 ? { prices: new Map(), faults: new Map() } : await findPrices(coins)
   const toHolding = (position: Position, at: number): Holding => {
-    const coin = toCoin(position.chain, position.contract)
+    const [coin = ''] = toCoins(position)
     const [price, fault] = [prices.get(coin)?.get(at), faults.get(coin)]
     if (position.valueUsd !== null || !position.quantity) return position
     if (price !== undefined) return { ...position, valueUsd: position.quantity * price, priceSource: 'defillama' }
@@ -100,6 +99,7 @@ async function toHoldings(
  */
 async function fetchPositions(client: HttpClient, dao: TreasuryDao, signal: AbortSignal) {
   const positions: Position[] = []
+  const spam: ReturnType<typeof toSpam> = []
   let [isUsed, spamCount] = [false, 0]
   for (const wallet of dao.wallets) {
     const found = await fetchBalances(client, wallet, DAYS_BEFORE, signal)
@@ -107,9 +107,10 @@ async function fetchPositions(client: HttpClient, dao: TreasuryDao, signal: Abor
     if (found === UNUSED) continue
     isUsed = true
     positions.push(...found.positions)
+    spam.push(...found.spam)
     spamCount += found.spamCount
   }
-  return isUsed ? { positions, spamCount } : undefined
+  return isUsed ? { positions, spamCount, spam } : undefined
 }
 
 /** The address was never used on that chain: the provider lists no balance, also not in the days before. */
@@ -124,7 +125,8 @@ async function fetchBalances(client: HttpClient, wallet: Wallet, days: number, s
   // Spam is included with a mark, so it can be counted.
   const query = { 'quote-currency': 'USD', nft: 'false' }
   const data = await fetchData(client, wallet, 'balances_v2', balancesData, query, signal)
-  if (data.items.length > 0) return { positions: toPositions(data, wallet), spamCount: countSpam(data) }
+  if (data.items.length > 0)
+    return { positions: toPositions(data, wallet), spamCount: countSpam(data), spam: toSpam(data, wallet) }
   const before = await fetchData(client, wallet, 'portfolio_v2', portfolioData, { days }, signal)
   return before.items.length === 0 ? UNUSED : undefined
 }

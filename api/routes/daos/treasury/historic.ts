@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { daoTreasury, type HoldingKind } from '../../../../shared/datasets/treasury.ts'
 import { numberOrNull, timeValue, uint32 } from '../../../records/table.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
+import { IS_PARTIAL, isPartialMember } from '../treasury.ts'
 
 /**
  * SQL for the value of the holdings of one kind: null if a row has no holdings, or no price for any of the kind; 0 if
@@ -34,7 +35,8 @@ export const treasuryHistoricRoute = defineDailySeries({
       stablecoinUsd: part("stablecoins, by this service's list of them,"),
       otherUsd: part('everything else'),
       assets: uint32.describe('How many assets were held, with a price or without.'),
+      isPartial: isPartialMember,
     })
     .meta({ id: 'TreasuryPoint', description: 'The treasury of a DAO on one day.' }),
-  values: `value_usd, ${TREASURY_VALUES.own}, ${TREASURY_VALUES.stable}, ${TREASURY_VALUES.other}, length(tokens)`,
+  values: `value_usd, ${TREASURY_VALUES.own}, ${TREASURY_VALUES.stable}, ${TREASURY_VALUES.other}, length(tokens), ${IS_PARTIAL}`,
 })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { daoTreasury, HOLDING_KINDS } from '../../../../shared/datasets/treasury.ts'
+import { daoTreasury, HOLDING_KINDS, NATIVE_COIN } from '../../../../shared/datasets/treasury.ts'
 import type { Registry } from '../../../../shared/registry/registry.ts'
 import type { Database } from '../../../../shared/store/clickhouse.ts'
 import { toStaleAt } from '../../../../shared/store/readiness.ts'
@@ -58,15 +58,12 @@ WHERE dao = {dao: UInt64} AND ${isPast ? isCurrentAt('observed_at', toStaleAt(0,
 ORDER BY observed_at DESC
 LIMIT 1`
 
-/** Providers write this address for the native coin of a chain. */
-export const NO_CONTRACT = `0x${'e'.repeat(40)}`
-
 /** The holdings of a row. In the default order the value replaces the market cap, and the symbol the name. */
 const toRecords = (isPast: boolean) => `
 SELECT h.place AS key, h.one.symbol AS name, h.one.value_usd AS market_cap, h.observed_at AS as_of,
   ${toObject(
     holding,
-    `{id: String}, h.one.symbol, nullIf(t.id, ''), nullIf(h.one.contract, '${NO_CONTRACT}'), nullIf(h.chain_id, ''), h.one.address,
+    `{id: String}, h.one.symbol, nullIf(t.id, ''), nullIf(h.one.contract, '${NATIVE_COIN}'), nullIf(h.chain_id, ''), h.one.address,
     h.one.quantity, h.one.value_usd / h.one.quantity, h.one.value_usd, h.one.kind`,
   )} AS record
 FROM

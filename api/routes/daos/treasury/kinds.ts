@@ -1,17 +1,18 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../../shared/datasets/token-prices.ts'
-import { daoTreasury } from '../../../../shared/datasets/treasury.ts'
+import { daoTreasury, IS_WHOLE } from '../../../../shared/datasets/treasury.ts'
 import { toStaleAt } from '../../../../shared/store/readiness.ts'
 import { defineList, listedDaos } from '../../../lists/list.ts'
 import { isCurrentAt } from '../../../lists/past-quotes.ts'
 import { idValue, numberOrNull, timeValue, uint32 } from '../../../records/table.ts'
+import { isPartialMember } from '../treasury.ts'
 import { TREASURY_VALUES } from './historic.ts'
 
 const part = (of: string) =>
   numberOrNull.describe(`Value of ${of} in US dollars; null if holdings were not stored, or none of these has a price.`)
 const change = (member: string) =>
   numberOrNull.describe(
-    `Change of \`${member}\` over 30 days, in percent; null if that day has no value of the same source.`,
+    `Change of \`${member}\` over 30 days, in percent; null if that day has no value of the same source, or if either value is that of a part of the treasury.`,
   )
 
 const record = z
@@ -27,12 +28,13 @@ const record = z
     assets: uint32.describe('How many assets were held, with a price or without.'),
     percentChange30d: change('valueUsd'),
     withoutOwnTokenPercentChange30d: change('withoutOwnTokenUsd'),
+    isPartial: isPartialMember,
   })
   .meta({ id: 'TreasuryKinds', description: 'The treasury of a DAO by kind of asset.' })
 
 /** Change in percent of a value of the newest row since the row of the same source 30 days before, if there is one. */
-const changeOf = (place: number) => `100 * (t.newest.${place} / nullIf(
-    arrayFirst(past -> past.1 = t.newest.1 - INTERVAL 30 DAY AND past.8 = t.newest.8, t.history).${place}, 0) - 1)`
+const changeOf = (place: number) => `100 * (if(t.newest.9, t.newest.${place}, NULL) / nullIf(
+    arrayFirst(past -> past.1 = t.newest.1 - INTERVAL 30 DAY AND past.8 = t.newest.8 AND past.9, t.history).${place}, 0) - 1)`
 
 /** For each DAO the newest row that fulfils `isKnown`, and the one 30 days before. */
 const toKinds = (isKnown: string) => `INNER JOIN
@@ -41,10 +43,10 @@ const toKinds = (isKnown: string) => `INNER JOIN
   FROM
   (
     SELECT dao, tuple(observed_at, value_usd, own, stable, other,
-      if(isNull(stable) AND isNull(other), NULL, ifNull(stable, 0) + ifNull(other, 0)), assets, source) AS one
+      if(isNull(stable) AND isNull(other), NULL, ifNull(stable, 0) + ifNull(other, 0)), assets, source, is_whole) AS one
     FROM
     (
-      SELECT dao, observed_at, value_usd, source, length(tokens) AS assets,
+      SELECT dao, observed_at, value_usd, source, length(tokens) AS assets, ${IS_WHOLE} AS is_whole,
         ${TREASURY_VALUES.own} AS own, ${TREASURY_VALUES.stable} AS stable, ${TREASURY_VALUES.other} AS other
       FROM dao_treasuries FINAL
       WHERE (dao, observed_at) IN
@@ -67,7 +69,7 @@ export const treasuryKindsRoute = defineList({
   datasets: [daoTreasury, tokenPrices],
   name: 'dao-treasury-kinds',
   asOf: 't.newest.1',
-  values: `d.id, d.name, t.newest.1, t.newest.2, t.newest.3, t.newest.4, t.newest.5, t.newest.6, t.newest.7, ${changeOf(2)}, ${changeOf(6)}`,
+  values: `d.id, d.name, t.newest.1, t.newest.2, t.newest.3, t.newest.4, t.newest.5, t.newest.6, t.newest.7, ${changeOf(2)}, ${changeOf(6)}, if(t.newest.9, NULL, true)`,
   joins: toKinds('true'),
   pastJoins: toKinds(isCurrentAt('observed_at', toStaleAt(0, daoTreasury))),
 })

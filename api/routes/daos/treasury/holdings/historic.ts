@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { daoTreasury, HOLDING_KINDS } from '../../../../../shared/datasets/treasury.ts'
+import { daoTreasury, HOLDING_KINDS, NATIVE_COIN } from '../../../../../shared/datasets/treasury.ts'
 import { END_OF_TIME } from '../../../../../shared/intervals.ts'
 import type { Registry } from '../../../../../shared/registry/registry.ts'
 import { defineKeyset, type SortPart } from '../../../../answers/keyset.ts'
@@ -10,7 +10,7 @@ import { timeValue } from '../../../../records/table.ts'
 import { defineRoute } from '../../../../route/define-route.ts'
 import { daoKind } from '../../../../route/entities.ts'
 import { checkRange, order } from '../../../../series/series.ts'
-import { ASSET, ASSET_VALUE, NO_CONTRACT } from '../holdings.ts'
+import { ASSET, ASSET_VALUE } from '../holdings.ts'
 
 const record = z
   .strictObject({
@@ -49,7 +49,7 @@ const TOTALS = `arrayMap((one, place) -> tuple('', CAST(NULL AS Nullable(String)
  * the table.
  */
 export const toDailyHoldings = (days: string, isWanted = 'true'): string => `
-SELECT h.dao AS dao, h.observed_at AS observed_at, h.symbol AS symbol, nullIf(t.id, '') AS token, nullIf(h.contract, '${NO_CONTRACT}') AS contract,
+SELECT h.dao AS dao, h.observed_at AS observed_at, h.symbol AS symbol, nullIf(t.id, '') AS token, nullIf(h.contract, '${NATIVE_COIN}') AS contract,
   nullIf(h.chain_id, '') AS chain, nullIf(h.kind, '') AS kind, h.quantity AS quantity, h.value_usd AS value_usd,
   h.chain_name AS chain_name, h.asset AS asset
 FROM
