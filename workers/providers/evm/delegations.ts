@@ -6,7 +6,7 @@ import type { VotingToken } from '../../../shared/registry/entities.ts'
 import type { Candidate, Provider } from '../../job/define-job.ts'
 import { toIso } from '../answer.ts'
 import type { DelegationSource, FollowRequest } from '../contracts/governors.ts'
-import { holdBack, resume } from './logs/cursors.ts'
+import { holdBack, resumeRegistered } from './logs/cursors.ts'
 import { createEventDecoder } from './logs/events.ts'
 import {
   type ChainReading,
@@ -78,10 +78,9 @@ async function readTokens(
 ): Promise<ChainReading<DelegationsRow>> {
   const { node, mostPerRun } = requireReader(readers, chain)
   const head = await node.finalized(signal)
-  const resumed = await resume(state, chain, { contracts: tokens, head: head.number }, async () => {
-    const starts = new Map(tokens.map(({ address, fromBlock }) => [address, fromBlock]))
-    return (address) => starts.get(address) ?? 0
-  })
+  // A new quorum changes no row.
+  const contracts = tokens.map(({ quorums: _, ...own }) => own)
+  const resumed = await resumeRegistered(state, chain, { contracts, head: head.number })
   const taken = await readTurns(node, tokens, { resumed, to: head.number, most: mostPerRun, topics: TOPICS }, signal)
   const decoded = await decodeLogs(node, taken.logs, { contracts: tokens, decoderOf }, signal)
   const byTransaction = groupBy(decoded.events, ({ log }) => `${log.address} ${log.transactionHash}`)

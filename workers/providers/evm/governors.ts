@@ -9,7 +9,7 @@ import { familyOf, GOVERNOR_TOPICS } from './governors/families.ts'
 import { type Happened, type OwnedGovernor, toRows } from './governors/rows.ts'
 import { type BlockClock, countsBlocks, readTimes, toClock } from './governors/times.ts'
 import { readBlockTimes } from './logs/block-times.ts'
-import { holdBack, resume } from './logs/cursors.ts'
+import { holdBack, resumeRegistered } from './logs/cursors.ts'
 import {
   type ChainReader,
   type ChainReading,
@@ -69,7 +69,7 @@ function mergeReadings(
  * Version of the stored members of an event. Cursors of an earlier version are ignored, so every governor is read again
  * from its first block. Until then, the API serves the stored votes.
  */
-const CONTENT = 'exact'
+const CONTENT = 'checked'
 
 /** Reads events from each governor's cursor to the newest final block. */
 async function readGovernors(
@@ -83,10 +83,7 @@ async function readGovernors(
   // If the clock cannot be read, votes on these governors would have no proposal times, so they are not read.
   const unclocked = all.filter((one) => clock instanceof DataError && countsBlocks(one))
   const governors = all.filter((one) => !unclocked.includes(one))
-  const resumed = await resume(state, `${chain}.${CONTENT}`, { contracts: governors, head: head.number }, async () => {
-    const starts = new Map(governors.map(({ address, fromBlock }) => [address, fromBlock]))
-    return (address) => starts.get(address) ?? 0
-  })
+  const resumed = await resumeRegistered(state, `${chain}.${CONTENT}`, { contracts: governors, head: head.number })
   const taken = await readTurns(
     node,
     governors,
