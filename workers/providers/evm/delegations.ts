@@ -3,7 +3,7 @@ import { nodesDeclaration } from '../../../shared/config/providers/nodes.ts'
 import type { DelegatingDao, DelegationsRow } from '../../../shared/datasets/delegations.ts'
 import { groupBy } from '../../../shared/group-by.ts'
 import type { VotingToken } from '../../../shared/registry/entities.ts'
-import type { Candidate, Provider } from '../../job/define-job.ts'
+import { type Candidate, OMITTED, type Provider } from '../../job/define-job.ts'
 import { toIso } from '../answer.ts'
 import type { DelegationSource, FollowRequest } from '../contracts/governors.ts'
 import { holdBack, resumeRegistered } from './logs/cursors.ts'
@@ -100,9 +100,11 @@ async function readTokens(
 
 type TokenEvent = ContractEvent<OwnedToken, DelegationEvent>
 
+type OmittedLog = ReturnType<typeof findOmitted<OwnedToken>>[number]
+
 /** Returns a row without values for a log that is permanently omitted, so that the row check counts it. */
-const toOmittedRow = ({ dao, space }: OwnedToken): Candidate<DelegationsRow> => ({
-  ...{ dao, space, kind: 'power', power: null, at: null },
+const toOmittedRow = ({ contract, reason }: OmittedLog): Candidate<DelegationsRow> => ({
+  ...{ dao: contract.dao, space: contract.space, kind: 'power', power: null, at: null, [OMITTED]: [reason] },
 })
 
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`

@@ -2,7 +2,7 @@ import { nodesDeclaration } from '../../../shared/config/providers/nodes.ts'
 import type { GovernorsRow } from '../../../shared/datasets/governors.ts'
 import { DataError } from '../../../shared/errors.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Candidate, Provider } from '../../job/define-job.ts'
+import { type Candidate, OMITTED, type Provider } from '../../job/define-job.ts'
 import { toIso } from '../answer.ts'
 import type { GovernorRequest, GovernorSource } from '../contracts/governors.ts'
 import { familyOf, GOVERNOR_TOPICS } from './governors/families.ts'
@@ -131,9 +131,11 @@ async function readClock(
   }
 }
 
+type OmittedLog = ReturnType<typeof findOmitted<OwnedGovernor>>[number]
+
 /** Returns rows without values for logs that are permanently omitted, so that the row check counts them. */
-const toOmittedRow = ({ dao, space }: OwnedGovernor): Candidate<GovernorsRow> => ({
-  ...{ dao, space, kind: 'canceled', proposal: null, at: null },
+const toOmittedRow = ({ contract, reason }: OmittedLog): Candidate<GovernorsRow> => ({
+  ...{ dao: contract.dao, space: contract.space, kind: 'canceled', proposal: null, at: null, [OMITTED]: [reason] },
 })
 
 /** A time before the first block of any chain, in Unix seconds. */
