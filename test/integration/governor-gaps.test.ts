@@ -74,6 +74,31 @@ describe('votes on a governor', () => {
   })
 })
 
+describe('a log of a known event with another number of topics', () => {
+  const word = `0x${'1'.padStart(64, '0')}`
+  const [created, vote, ...others] = LOGS
+  it.each([
+    ['more', (topics: readonly string[]) => [...topics, word]],
+    ['fewer', (topics: readonly string[]) => topics.slice(0, 1)],
+  ])('is a gap with a reason if it has %s, and the others are stored', async (_what, change) => {
+    if (created === undefined || vote === undefined) throw new Error('no logs')
+    pipeline = await startWith({}, [created, { ...vote, topics: change(vote.topics) }, ...others])
+    await expect(pipeline.collectGovernors()).rejects.toMatchObject({
+      entities: [registry.daoBySlug.get('ens')?.id],
+      message: expect.stringMatching(/VoteCast has \d topics, known versions have 2/),
+    })
+    expect(await powersOf('hop')).toEqual([3])
+    const stored = await pipeline.dump()
+    expect(JSON.stringify(stored)).toContain(voterOf(2))
+    // After a day the log is left out, which the coverage names.
+    pipeline.clock.now = nowAt(1_000) + 26 * 3_600_000
+    await pipeline.collectGovernors()
+    expect((await pipeline.notes()).some(({ reason }) => /left out.*VoteCast has/.test(reason))).toBe(true)
+    pipeline.changeFeed.commit('governors')
+    expect(await powersOf('ens')).toEqual([2])
+  })
+})
+
 describe('governor whose first logs the node has pruned', () => {
   it('fails with the required node, and the others are read', async () => {
     const old = (slug: string) => slug === 'compound'

@@ -39,6 +39,29 @@ it('createEventDecoder returns undefined for another event, missing topics or tr
 })
 
 it.each([
+  [
+    'more topics than any version',
+    { ...vote, topics: [...vote.topics, `0x${'0'.repeat(64)}`] },
+    'known versions have 2',
+  ],
+  ['fewer topics', { ...vote, topics: vote.topics.slice(0, 1) }, 'VoteCast has 1 topics'],
+  ['cut data', { ...vote, data: vote.data.slice(0, 130) }, 'the data of VoteCast'],
+  [
+    'a number beyond its type',
+    { ...vote, data: `${vote.data.slice(0, 66)}${'f'.repeat(64)}${vote.data.slice(130)}` },
+    'the data of VoteCast',
+  ],
+])('createEventDecoder explains a log of a known event with %s', (_what, log, reason) => {
+  expect(decoder.decode(log)).toBeUndefined()
+  expect(decoder.faultOf(log)).toContain(reason)
+})
+
+it('createEventDecoder has no fault of a readable log or of another event', () => {
+  expect([decoder.faultOf(vote), decoder.faultOf({ topics: [], data: '0x' })]).toEqual([undefined, undefined])
+  expect(decoder.faultOf({ ...vote, topics: [`0x${'1'.repeat(64)}`] })).toBeUndefined()
+})
+
+it.each([
   ['has members without names', 'event Sold(address indexed, uint256 price)'],
   ['has the hash of a text as a topic', 'event Sold(string indexed name, uint256 price)'],
   ['has the hash of a list as a topic', 'event Sold(uint256[] indexed ids, uint256 price)'],

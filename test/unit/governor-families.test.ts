@@ -155,13 +155,13 @@ describe('governor families', () => {
   })
 
   it('recognize a truncated log of each form of an event', () => {
-    const { isCut, decode } = familyOf({ family: 'agora' })
+    const { faultOf, decode } = familyOf({ family: 'agora' })
     const members = `address[] targets, uint256[] values, string[] signatures, bytes[] calldatas, ${PERIOD}`
     for (const indexed of ['', ' indexed']) {
       const declaration = `event ProposalCreated(uint256${indexed} id, address${indexed} proposer, ${members})`
       const { topics, data } = encodeEvent(declaration, [7n, who('a'), ...calls, ...period])
       const cut = { topics, data: data.slice(0, 130) }
-      expect([decode(cut), isCut(cut)]).toEqual([undefined, true])
+      expect([decode(cut), faultOf(cut)]).toEqual([undefined, 'the data of ProposalCreated is cut or does not fit'])
     }
   })
 

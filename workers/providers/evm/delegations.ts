@@ -3,10 +3,10 @@ import { nodesDeclaration } from '../../../shared/config/providers/nodes.ts'
 import type { DelegatingDao, DelegationsRow } from '../../../shared/datasets/delegations.ts'
 import { groupBy } from '../../../shared/group-by.ts'
 import type { VotingToken } from '../../../shared/registry/entities.ts'
-import type { Candidate, Provider } from '../../job/define-job.ts'
+import { type Candidate, OMITTED, type Provider } from '../../job/define-job.ts'
 import { toIso } from '../answer.ts'
 import type { DelegationSource, FollowRequest } from '../contracts/governors.ts'
-import { holdBack, resume } from './logs/cursors.ts'
+import { holdBack, resumeRegistered } from './logs/cursors.ts'
 import { createEventDecoder } from './logs/events.ts'
 import {
   type ChainReading,
@@ -78,10 +78,9 @@ async function readTokens(
 ): Promise<ChainReading<DelegationsRow>> {
   const { node, mostPerRun } = requireReader(readers, chain)
   const head = await node.finalized(signal)
-  const resumed = await resume(state, chain, { contracts: tokens, head: head.number }, async () => {
-    const starts = new Map(tokens.map(({ address, fromBlock }) => [address, fromBlock]))
-    return (address) => starts.get(address) ?? 0
-  })
+  // A new quorum changes no row.
+  const contracts = tokens.map(({ quorums: _, ...own }) => own)
+  const resumed = await resumeRegistered(state, chain, { contracts, head: head.number })
   const taken = await readTurns(node, tokens, { resumed, to: head.number, most: mostPerRun, topics: TOPICS }, signal)
   const decoded = await decodeLogs(node, taken.logs, { contracts: tokens, decoderOf }, signal)
   const byTransaction = groupBy(decoded.events, ({ log }) => `${log.address} ${log.transactionHash}`)
@@ -102,9 +101,11 @@ async function readTokens(
 
 type TokenEvent = ContractEvent<OwnedToken, DelegationEvent>
 
+type OmittedLog = ReturnType<typeof findOmitted<OwnedToken>>[number]
+
 /** Returns a row without values for a log that is permanently omitted, so that the row check counts it. */
-const toOmittedRow = ({ dao, space }: OwnedToken): Candidate<DelegationsRow> => ({
-  ...{ dao, space, kind: 'power', power: null, at: null },
+const toOmittedRow = ({ contract, reason }: OmittedLog): Candidate<DelegationsRow> => ({
+  ...{ dao: contract.dao, space: contract.space, kind: 'power', power: null, at: null, [OMITTED]: [reason] },
 })
 
 const ZERO_ADDRESS = `0x${'0'.repeat(40)}`

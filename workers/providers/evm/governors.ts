@@ -2,14 +2,14 @@ import { nodesDeclaration } from '../../../shared/config/providers/nodes.ts'
 import type { GovernorsRow } from '../../../shared/datasets/governors.ts'
 import { DataError } from '../../../shared/errors.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Candidate, Provider } from '../../job/define-job.ts'
+import { type Candidate, OMITTED, type Provider } from '../../job/define-job.ts'
 import { toIso } from '../answer.ts'
 import type { GovernorRequest, GovernorSource } from '../contracts/governors.ts'
 import { familyOf, GOVERNOR_TOPICS } from './governors/families.ts'
 import { type Happened, type OwnedGovernor, toRows } from './governors/rows.ts'
 import { type BlockClock, countsBlocks, readTimes, toClock } from './governors/times.ts'
 import { readBlockTimes } from './logs/block-times.ts'
-import { holdBack, resume } from './logs/cursors.ts'
+import { holdBack, resumeRegistered } from './logs/cursors.ts'
 import {
   type ChainReader,
   type ChainReading,
@@ -83,10 +83,7 @@ async function readGovernors(
   // If the clock cannot be read, votes on these governors would have no proposal times, so they are not read.
   const unclocked = all.filter((one) => clock instanceof DataError && countsBlocks(one))
   const governors = all.filter((one) => !unclocked.includes(one))
-  const resumed = await resume(state, `${chain}.${CONTENT}`, { contracts: governors, head: head.number }, async () => {
-    const starts = new Map(governors.map(({ address, fromBlock }) => [address, fromBlock]))
-    return (address) => starts.get(address) ?? 0
-  })
+  const resumed = await resumeRegistered(state, `${chain}.${CONTENT}`, { contracts: governors, head: head.number })
   const taken = await readTurns(
     node,
     governors,
@@ -134,9 +131,11 @@ async function readClock(
   }
 }
 
+type OmittedLog = ReturnType<typeof findOmitted<OwnedGovernor>>[number]
+
 /** Returns rows without values for logs that are permanently omitted, so that the row check counts them. */
-const toOmittedRow = ({ dao, space }: OwnedGovernor): Candidate<GovernorsRow> => ({
-  ...{ dao, space, kind: 'canceled', proposal: null, at: null },
+const toOmittedRow = ({ contract, reason }: OmittedLog): Candidate<GovernorsRow> => ({
+  ...{ dao: contract.dao, space: contract.space, kind: 'canceled', proposal: null, at: null, [OMITTED]: [reason] },
 })
 
 /** A time before the first block of any chain, in Unix seconds. */

@@ -2,7 +2,7 @@ import { nodesDeclaration } from '../../../shared/config/providers/nodes.ts'
 import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import { DataError, toReason } from '../../../shared/errors.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Candidate, Provider, ProviderContext, Range } from '../../job/define-job.ts'
+import { type Candidate, OMITTED, type Provider, type ProviderContext, type Range } from '../../job/define-job.ts'
 import type { NewTradeRequest, TradeRequest, TradeSource } from '../contracts/trades.ts'
 import { openDefiLlamaCoins } from '../defillama/client.ts'
 import { type ChainReader, readTrades } from './dex/chain-reader.ts'
@@ -190,10 +190,10 @@ function toOmittedRows(
   tokens: readonly Token[],
 ): Candidate<DexTradeRow>[] {
   const byAddress = new Map(pools.map((pool) => [pool.address, pool]))
-  return omitted.flatMap(({ log }) => {
+  return omitted.flatMap(({ log, reason }) => {
     const pool = byAddress.get(log.address)
     const own = tokens.filter(({ contractAddress }) => [pool?.token, pool?.quote].includes(contractAddress))
-    return own.map(({ key }) => ({ ...NO_TRADE, token: key, log_index: log.logIndex }))
+    return own.map(({ key }) => ({ ...NO_TRADE, token: key, log_index: log.logIndex, [OMITTED]: [reason.message] }))
   })
 }
 

@@ -65,8 +65,10 @@ export function toSwaps(
   return { swaps, gaps, skipped }
 }
 
-const toFault = (log: RpcLog): string | undefined =>
-  log.fault ?? (swapEvents.isCut(log) ? `the data of log ${log.logIndex} of ${log.transactionHash} is cut` : undefined)
+function toFault(log: RpcLog): string | undefined {
+  const fault = swapEvents.faultOf(log)
+  return log.fault ?? (fault && `log ${log.logIndex} of ${log.transactionHash}: ${fault}`)
+}
 
 export function countSkip(skipped: SkipCounts, reason: SkipReason): void {
   skipped.set(reason, (skipped.get(reason) ?? 0) + 1)

@@ -62,10 +62,10 @@ export interface GovernorFamily {
   readonly choices: readonly string[]
   /** Whether a vote replaces the voter's earlier votes on the proposal. Otherwise, they are parts of its power. */
   readonly isReplaced: boolean
-  /** Returns undefined for any other log, even if its first topic matches. */
+  /** Returns undefined for any other log, for an event without a meaning, and for a log with a fault. */
   decode(log: Pick<RpcLog, 'topics' | 'data'>): GovernorEvent | undefined
-  /** Returns whether an undecodable log should be one of these events, so its data was truncated or changed. */
-  isCut(log: Pick<RpcLog, 'topics'>): boolean
+  /** Returns why a log of one of these events cannot be decoded; undefined for any other log. */
+  faultOf(log: Pick<RpcLog, 'topics' | 'data'>): string | undefined
 }
 
 export const FOR_AGAINST = ['For', 'Against']
@@ -89,7 +89,7 @@ export function defineFamily<const Events extends readonly AbiEvent[]>({
   const readSignatures = createSignatureReader(events)
   return {
     topics: decoder.topics,
-    isCut: decoder.isCut,
+    faultOf: decoder.faultOf,
     ...{ choices, isReplaced },
     decode: (log) => {
       const decoded = decoder.decode(log)

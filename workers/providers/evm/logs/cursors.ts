@@ -6,6 +6,7 @@ import { type Cursors, type Gap, type HeldTurns, holdCursors, type Turns } from 
 
 const cursors = z.record(z.string(), z.number())
 const addresses = z.array(z.string())
+const factsByAddress = z.record(z.string(), z.string())
 
 /** Number of blocks that the next run reads again, in case the node missed logs of its newest blocks. */
 const OVERLAP_BLOCKS = 64
@@ -22,19 +23,31 @@ export interface Resumption {
   note(turns: Turns): void
 }
 
+interface ToResume {
+  readonly contracts: readonly Contract[]
+  readonly head: number
+  /** What the rows of a contract depend on besides its logs, such as its first block in the registry, as text. */
+  readonly factsOf?: (address: string) => string
+}
+
 /**
  * Resumes reading the contracts of a chain. Completely read contracts start some blocks before their cursor. Contracts
- * without a cursor start at the block that `findStart` returns.
+ * without a cursor, and those whose facts changed since they were read, start at the block that `findStart` returns.
  */
 export async function resume(
   state: JobState,
   chain: string,
-  { contracts, head }: { readonly contracts: readonly Contract[]; readonly head: number },
+  { contracts, head, factsOf }: ToResume,
   findStart: (unread: ReadonlySet<string>) => Promise<(address: string) => number>,
 ): Promise<Resumption> {
   const stored = new Map(await readCursors(state, chain))
   const midway = new Set(await readUnfinished(state, chain))
-  const unread = new Set(contracts.map(({ address }) => address).filter((address) => !stored.has(address)))
+  const readAs = (await recall(state, `facts.${chain}`, factsByAddress)) ?? {}
+  const facts = new Map(contracts.map(({ address }) => [address, factsOf?.(address) ?? '']))
+  const isChanged = (address: string) => (readAs[address] ?? facts.get(address)) !== facts.get(address)
+  const unread = new Set(
+    contracts.map(({ address }) => address).filter((address) => !stored.has(address) || isChanged(address)),
+  )
   if (unread.size > 0) {
     const startOf = await findStart(unread)
     for (const address of unread) {
@@ -51,11 +64,40 @@ export async function resume(
     },
     note: (turns) => {
       noteCursors(state, chain, new Map([...stored, ...turns.cursors]))
+      if (factsOf !== undefined)
+        state.set(`facts.${chain}`, JSON.stringify({ ...readAs, ...Object.fromEntries(facts) }))
       const untouched = [...midway].filter((address) => !turns.cursors.has(address))
       noteUnfinished(state, chain, new Set([...turns.unfinished, ...untouched]))
     },
   }
 }
+
+/** A contract with its first block in the registry. */
+interface Registered extends Contract {
+  readonly fromBlock: number
+}
+
+/**
+ * Resumes reading the contracts of the registry. A contract whose record changed, such as its first block or its
+ * decimals, is read again from its first block, because its rows depend on the record.
+ */
+export function resumeRegistered(
+  state: JobState,
+  chain: string,
+  { contracts, head }: { readonly contracts: readonly Registered[]; readonly head: number },
+): Promise<Resumption> {
+  const byAddress = new Map(contracts.map((one) => [one.address, one]))
+  const factsOf = (address: string) => toFacts(byAddress.get(address) ?? {})
+  return resume(
+    state,
+    chain,
+    { contracts, head, factsOf },
+    async () => (address) => byAddress.get(address)?.fromBlock ?? 0,
+  )
+}
+
+/** Returns the members of a record as text, in an order that does not depend on the code. */
+const toFacts = (record: object): string => JSON.stringify(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)))
 
 const sinceByLog = z.record(z.string(), z.number())
 

@@ -11,8 +11,8 @@ export interface EventDecoder<Events extends readonly AbiEvent[]> {
   readonly topics: readonly Hex[]
   /** Returns undefined for any other log, even if its first topic matches. */
   decode(log: Pick<RpcLog, 'topics' | 'data'>): DecodeEventLogReturnType<Events> | undefined
-  /** Returns whether an undecodable log has all topics of an event, so its data was truncated or changed. */
-  isCut(log: Pick<RpcLog, 'topics'>): boolean
+  /** Returns why a log of one of these events cannot be decoded; undefined for any other log. */
+  faultOf(log: Pick<RpcLog, 'topics' | 'data'>): string | undefined
 }
 
 const isIndexed = ({ indexed }: { indexed?: boolean | undefined }) => indexed === true
@@ -44,30 +44,47 @@ export function createEventDecoder<const Events extends readonly AbiEvent[]>(eve
     ({ event }) => toEventSelector(event),
   )
   // Versions of a contract may index other members of an event, which does not change its first topic.
-  const find = (selector: string | undefined, words: number) => {
-    const versions = byTopic.get(selector as Hex) ?? []
-    return (
-      versions.find(({ indexed }) => indexed.length === words) ?? versions.find(({ indexed }) => indexed.length < words)
-    )
+  const find = (selector: string | undefined, words: number) =>
+    byTopic.get(selector as Hex)?.find(({ indexed }) => indexed.length === words)
+  const decode: EventDecoder<Events>['decode'] = ({ topics: [selector, ...words], data }) => {
+    const found = find(selector, words.length)
+    if (found === undefined) return undefined
+    const { event, indexed, unindexed } = found
+    try {
+      const values = [
+        ...indexed.flatMap((one, at) => decodeAbiParameters([one], words[at] as Hex)),
+        ...(unindexed.length === 0 ? [] : decodeAbiParameters(unindexed, data as Hex)),
+      ]
+      const members = [...indexed, ...unindexed]
+      if (!members.every(({ type }, at) => fitsType(type, values[at]))) return undefined
+      const args = Object.fromEntries(members.map(({ name }, at) => [name, values[at]]))
+      return { eventName: event.name, args } as DecodeEventLogReturnType<Events>
+    } catch {
+      // The data does not fit.
+      return undefined
+    }
   }
   return {
     topics: [...byTopic.keys()],
-    decode: ({ topics: [selector, ...words], data }) => {
-      const found = find(selector, words.length)
-      if (found === undefined) return undefined
-      const { event, indexed, unindexed } = found
-      try {
-        const values = [
-          ...indexed.flatMap((one, at) => decodeAbiParameters([one], words[at] as Hex)),
-          ...(unindexed.length === 0 ? [] : decodeAbiParameters(unindexed, data as Hex)),
-        ]
-        const args = Object.fromEntries([...indexed, ...unindexed].map(({ name }, at) => [name, values[at]]))
-        return { eventName: event.name, args } as DecodeEventLogReturnType<Events>
-      } catch {
-        // The data does not fit.
-        return undefined
-      }
+    decode,
+    faultOf: (log) => {
+      const [selector, ...words] = log.topics
+      const versions = byTopic.get(selector as Hex)
+      const [version] = versions ?? []
+      if (versions === undefined || version === undefined || decode(log) !== undefined) return undefined
+      const { name } = version.event
+      const counts = [...new Set(versions.map(({ indexed }) => indexed.length + 1))]
+      if (!counts.includes(words.length + 1))
+        return `${name} has ${words.length + 1} topics, known versions have ${counts.join(' or ')}`
+      return `the data of ${name} is cut or does not fit`
     },
-    isCut: ({ topics: [selector, ...words] }) => find(selector, words.length)?.indexed.length === words.length,
   }
+}
+
+/** Returns whether a number is one of its type: the library reads all 32 bytes of a small integer. */
+function fitsType(type: string, value: unknown): boolean {
+  const [, sign, bits] = /^(u?)int(\d+)$/.exec(type) ?? []
+  if (bits === undefined || (typeof value !== 'bigint' && typeof value !== 'number')) return true
+  const number = BigInt(value)
+  return (sign === 'u' ? BigInt.asUintN(Number(bits), number) : BigInt.asIntN(Number(bits), number)) === number
 }

@@ -211,10 +211,10 @@ export interface ContractEvent<Own extends Followed, Event> {
   readonly time: number
 }
 
-/** Decodes logs. `isCut`: the log has the topics of a known event, so data that cannot be decoded is incomplete. */
+/** Decodes logs. `faultOf` returns why a log of a known event cannot be decoded; undefined for any other log. */
 export interface LogDecoder<Event> {
   decode(log: RpcLog): Event | undefined
-  isCut(log: RpcLog): boolean
+  faultOf(log: RpcLog): string | undefined
 }
 
 /**
@@ -237,11 +237,12 @@ export async function decodeLogs<Own extends Followed, Event>(
     if (log.removed || contract === undefined) return []
     const decoder = decoderOf(contract)
     const event = log.fault === undefined ? decoder.decode(log) : undefined
-    const isCut = event === undefined && log.fault === undefined && decoder.isCut(log)
-    const fault = isCut ? `the data of ${log.transactionHash} is cut` : log.fault
-    if (fault !== undefined)
-      gaps.push({ log, reason: new DataError('provider_malformed', `${node.rpc.name}: ${fault}`) })
-    if (event === undefined) return []
+    if (event === undefined) {
+      const fault = log.fault ?? toFault(decoder, log)
+      if (fault !== undefined)
+        gaps.push({ log, reason: new DataError('provider_malformed', `${node.rpc.name}: ${fault}`) })
+      return []
+    }
     const time = timeOf(log.blockNumber)
     if (typeof time === 'number') return [{ contract, event, log, time }]
     gaps.push({ log, reason: time })
@@ -250,8 +251,19 @@ export async function decodeLogs<Own extends Followed, Event>(
   return { events, gaps }
 }
 
-/** The contracts of logs that are permanently omitted, one for each log. */
-export function findOmitted<Own extends Followed>(omitted: readonly Gap[], contracts: readonly Own[]): readonly Own[] {
+function toFault<Event>(decoder: LogDecoder<Event>, log: RpcLog): string | undefined {
+  const fault = decoder.faultOf(log)
+  return fault && `log ${log.logIndex} of ${log.transactionHash}: ${fault}`
+}
+
+/** Returns the contract and the reason of each log that is permanently omitted. */
+export function findOmitted<Own extends Followed>(
+  omitted: readonly Gap[],
+  contracts: readonly Own[],
+): readonly { readonly contract: Own; readonly reason: string }[] {
   const byAddress = new Map(contracts.map((one) => [one.address, one]))
-  return omitted.flatMap(({ log }) => byAddress.get(log.address) ?? [])
+  return omitted.flatMap(({ log, reason }) => {
+    const contract = byAddress.get(log.address)
+    return contract === undefined ? [] : [{ contract, reason: reason.message }]
+  })
 }
