@@ -1,11 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
-import { hostHeaderValidation, originValidation, toNodeHandler } from '@modelcontextprotocol/node'
+import { originValidation, toNodeHandler } from '@modelcontextprotocol/node'
 import {
   createMcpHandler,
   isLegacyRequest,
   type McpServer,
+  validateHostHeader,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server'
 import { toUrlHost } from '../../shared/config/networks.ts'
@@ -189,6 +190,13 @@ function toHostnames({ publicUrl, hosts }: Options): string[] {
   return [...new Set(['localhost', '127.0.0.1', '[::1]', hostname, ...hosts.map(toUrlHost)])]
 }
 
+/** The error of the protocol's library for a foreign host, with the setting that allows it. */
+function refuseHost(response: ServerResponse, reason: string): void {
+  const message = `${reason}. Add the host name to the setting MCP_HOSTS of the API if it names this service.`
+  response.writeHead(403, ['Content-Type', JSON_TYPE])
+  response.end(JSON.stringify({ jsonrpc: '2.0', error: { code: -32000, message }, id: null }))
+}
+
 const HOST = /^(\[[\da-f:.]+\]|[\w.-]+)(:\d{1,5})?$/i
 
 /** Whether a client accepts JSON, the type of every answer. */
@@ -260,12 +268,14 @@ export function createMcpEndpoint(options: Options): McpEndpoint {
     text: createHandler(() => createMcpServer(source, { dataIn: 'text', onFailure })),
   }
   const names = toHostnames(options)
-  const checks = [hostHeaderValidation(names), originValidation(names)]
+  const isKnownOrigin = originValidation(names)
   return async ({ request, response, requestId, caller }) => {
     checkRequest(request)
     const call = { client: options.toClient(request), requestId, response, caller, isFirst: true }
     setHeaders(response, toOwnHeaders(call))
-    if (!checks.every((check) => check(request, response))) return
+    const named = validateHostHeader(request.headers.host, names)
+    if (!named.ok) return refuseHost(response, named.message)
+    if (!isKnownOrigin(request, response)) return
     const late = setTimeout(() => response.destroy(), EXCHANGE_TIMEOUT_MS)
     response.once('close', () => clearTimeout(late))
     const body = await readBody(request)

@@ -14,6 +14,8 @@ export interface Topic {
   readonly takes: 'several' | 'one' | 'none'
   /** Whether it takes only an id, and without one is about all entities together. */
   readonly mayBeAll: boolean
+  /** The parameter that may replace the one that it is about. */
+  readonly oneUnless: string | undefined
   /** Finest first; empty unless it is a series. */
   readonly intervals: readonly Interval[]
   /** The members of a record; those of nested lists with `[]`. */
@@ -52,6 +54,7 @@ function toTopic(document: OpenApi, path: string, operation: Operation): Topic {
     operation,
     takes: id === undefined ? 'none' : isSeveral(id.schema) ? 'several' : 'one',
     mayBeAll: id !== undefined && !has('name'),
+    oneUnless: operation['x-one-unless'],
     intervals: toIntervals(operation),
     ...toRecordMembers(document, operation),
     has,

@@ -117,6 +117,7 @@ export function toOperation(route: Route, components: Components): Operation {
     parameters: toParameters(route, components),
     // /data/status and /data/stream use these names.
     'x-datasets': route.datasets.map(({ name }) => name),
+    ...(route.oneUnless === undefined ? {} : { 'x-one-unless': route.oneUnless }),
     ...(formats === undefined ? {} : { 'x-formats': formats }),
     responses: {
       200: {

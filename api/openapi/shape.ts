@@ -40,6 +40,8 @@ export interface Operation {
   readonly parameters: readonly Parameter[]
   /** The datasets of the answer, by the names of `/data/status`. */
   readonly 'x-datasets': readonly string[]
+  /** The parameter with which an operation about one token or DAO needs neither `id` nor `name`. */
+  readonly 'x-one-unless'?: string
   /** Media types of the answer for other values of `format` than JSON. `takesRange`: `Range` is answered with 206. */
   readonly 'x-formats'?:
     | Readonly<

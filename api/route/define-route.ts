@@ -194,6 +194,8 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
 /** A declared route with its own types hidden, so that one list can contain all routes. */
 export interface Route extends Required<Described> {
   readonly query: QueryShape
+  /** The parameter that may replace the entity. */
+  readonly oneUnless: string | undefined
   /** The parameters of a request for another format, if they differ. */
   readonly tableQuery: QueryShape
   readonly record: z.ZodObject | undefined
@@ -294,6 +296,7 @@ export function defineRoute<
   return {
     ...toDescribed(route),
     query,
+    oneUnless: route.oneUnless,
     tableQuery: kind !== undefined && severalInTables ? { ...eachOfKind(kind), ...rest, ...several } : query,
     record,
     recordWith,

@@ -89,7 +89,9 @@ describe('/mcp', () => {
 
   it('rejects foreign Host and Origin headers', async () => {
     expect((await send(ACCEPT, CALL)).status).toBe(200)
-    expect((await send({ ...ACCEPT, Host: 'evil.example' }, CALL)).status).toBe(403)
+    const foreign = await send({ ...ACCEPT, Host: 'api:4100' }, CALL)
+    expect(foreign.status).toBe(403)
+    expect(JSON.stringify(foreign)).toContain('MCP_HOSTS')
     expect((await send({ ...ACCEPT, Origin: 'https://evil.example' }, CALL)).status).toBe(403)
     expect((await send({ ...ACCEPT, Origin: 'http://localhost:6274' }, CALL)).status).toBe(200)
   })

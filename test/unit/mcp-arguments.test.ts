@@ -6,8 +6,8 @@ import { queryTool } from '../../api/mcp/tools/query.ts'
 import { searchTool } from '../../api/mcp/tools/search.ts'
 import { seriesTool } from '../../api/mcp/tools/series.ts'
 import { tools } from '../../api/mcp/tools.ts'
-import { routes } from '../../api/routes.ts'
-import { toInput } from '../support/mcp-tools.ts'
+import { readTopics } from '../../api/mcp/topics.ts'
+import { createSource, toInput } from '../support/mcp-tools.ts'
 
 describe('toInput', () => {
   it.each([
@@ -118,10 +118,15 @@ describe.each(tools.map((tool) => [tool.name, tool] as const))('%s', (_name, { n
   })
 })
 
-it('queryTool lists only parameters of routes in `where`', () => {
-  const { properties = {} } = queryTool.input['~standard'].jsonSchema.input() as Listed
-  const ids = new Set(routes.flatMap(({ query }) => Object.keys(query)))
-  const listed = Object.keys(properties.where?.properties ?? {})
-  expect(listed.length).toBeGreaterThan(5)
-  expect(listed.filter((one) => !ids.has(one))).toEqual([])
+it.each([
+  ['query', queryTool, 'id name fields sort filter limit cursor format bom'],
+  ['series', seriesTool, 'id name start end interval points order fill limit cursor fields format bom period days'],
+])('%s lists in `where` exactly the parameters of its topics without an own argument', async (name, tool, own) => {
+  const { properties = {} } = tool.input['~standard'].jsonSchema.input() as Listed
+  const topics = await readTopics(createSource(() => []).source)
+  const accepted = topics
+    .filter(({ intervals }) => name === 'query' || intervals.length > 0)
+    .flatMap(({ operation }) => operation.parameters.map((parameter) => parameter.name))
+    .filter((parameter) => !own.split(' ').includes(parameter))
+  expect(Object.keys(properties.where?.properties ?? {}).toSorted()).toEqual([...new Set(accepted)].toSorted())
 })

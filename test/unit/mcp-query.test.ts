@@ -106,6 +106,17 @@ describe('query', () => {
     expect(limits.reduce((sum, limit) => sum + limit, 0)).toBeLessThan(6_000)
   })
 
+  it('takes proposals of all DAOs by their end, without an entity', async () => {
+    const { source, requestCount: requests } = createSource(() => [{ title: 'x' }])
+    const where = { endsBefore: '2026-12-01', state: 'active', exact: 'true', include: 'body' }
+    await callTool(queryTool, source, { topic: 'daos/governance/proposals', where, sort: 'endsAt' })
+    const [url] = requests
+    expect(Object.fromEntries(url?.searchParams ?? [])).toMatchObject({ ...where, sort: 'endsAt' })
+    expect(url?.searchParams.has('id')).toBe(false)
+    const named = callTool(queryTool, source, { topic: 'daos/governance/proposals', where: { state: 'active' } })
+    await expect(named).rejects.toThrow('name it in of, or use where.endsBefore')
+  })
+
   it('requests topics without entities, and rejects entities for them', async () => {
     const { source } = createSource(() => [{ dataset: 'prices' }])
     expect((await callTool(queryTool, source, { topic: 'changes' })).data.columns).toEqual(['dataset'])

@@ -60,6 +60,28 @@ describe('series', () => {
     expect(data.showing).toContain('of 8640')
   })
 
+  it('computes statistics from the finest points, and chooses the points to read afterwards', async () => {
+    const { source } = createSource((url) => {
+      const interval = url.searchParams.get('interval')
+      const steps = { '5m': 1, '4h': 48, '7d': 2016 }[interval ?? ''] ?? Number.NaN
+      const start = Date.parse(url.searchParams.get('start') ?? '')
+      // A price with its highest value between the coarse points.
+      const points = [100, 100 + steps, 100 - steps, 120 - steps]
+      const records = points.map((price, index) => ({
+        timestamp: new Date(start + index * steps * STEP).toISOString(),
+        quote: { USD: { price } },
+      }))
+      return toReply(records)
+    }, NOW)
+    const { data } = await callTool(seriesTool, source, { ...PRICES, last: '30d', points: 10 })
+    expect(data).toMatchObject({
+      interval: '7d',
+      statisticsInterval: '5m',
+      statistics: { 'quote.USD.price': { first: { value: 100 }, last: { value: 119 }, changePercent: 19 } },
+    })
+    expect((data.rows as unknown[][]).map(([, price]) => price)).toEqual([100, 2116, -1916, -1896])
+  })
+
   it('returns every point, without files, if all fit', async () => {
     const { source } = sourceOf()
     const { data, files } = await callTool(seriesTool, source, { ...PRICES, last: '1h', interval: '5m' })

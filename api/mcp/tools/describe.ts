@@ -15,7 +15,10 @@ const ARGUMENTS = new Set('id name fields sort filter limit cursor format order 
 
 const TAKES = { several: 'any tokens or DAOs', one: 'one token or DAO', none: 'all together' } as const
 
-const toAbout = ({ takes, mayBeAll }: Topic) => (mayBeAll ? `one by its id, or ${TAKES.none}` : TAKES[takes])
+const toAbout = ({ takes, mayBeAll, oneUnless }: Topic) => {
+  if (mayBeAll) return `one by its id, or ${TAKES.none}`
+  return oneUnless === undefined ? TAKES[takes] : `${TAKES[takes]}, or where.${oneUnless}`
+}
 
 async function toOverview({ source }: Call<unknown>): Promise<ToolAnswer> {
   const topics = await readTopics(source)

@@ -47,7 +47,8 @@ const input = z.strictObject({
   where: z
     .object({
       ...{ category: text, chain: text, asOf: text, start: text, end: text, interval: text, order: text },
-      ...{ source: text, state: text, proposal: text, basis: text, dataset: text },
+      ...{ source: text, state: text, proposal: text, basis: text, dataset: text, endsBefore: text, address: text },
+      ...{ include: text, exact: text, rule: text, kind: text, period: text, days: text, points: text, fill: text },
     })
     .catchall(z.string())
     .optional()
@@ -77,8 +78,11 @@ function checkArguments(topic: Topic, { of = [], sort, filter, where = {}, curso
   const named = of.find((one) => !isId(one))
   if (topic.mayBeAll && named !== undefined)
     throw new Mistake(`"${topic.name}" goes by ids: find that of ${named} with search, or leave out of for all.`)
-  if (of.length > 0 || topic.takes !== 'one' || where.proposal !== undefined || topic.mayBeAll) return
-  throw new Mistake(`"${topic.name}" is about one token or DAO: name it in of.`)
+  const { oneUnless } = topic
+  const isReplaced = oneUnless !== undefined && where[oneUnless] !== undefined
+  if (of.length > 0 || topic.takes !== 'one' || isReplaced || topic.mayBeAll) return
+  const instead = oneUnless === undefined ? '' : `, or use where.${oneUnless}`
+  throw new Mistake(`"${topic.name}" is about one token or DAO: name it in of${instead}.`)
 }
 
 /** @throws Mistake for an unknown field, with the most similar member. */

@@ -54,6 +54,8 @@ interface ResolvedSeries {
   readonly time: string
   readonly members: readonly string[]
   readonly interval: Interval
+  /** The finest interval that statistics of the range can cover. */
+  readonly statisticsInterval: Interval
   readonly parameters: Parameters
 }
 
@@ -106,6 +108,7 @@ async function resolveSeries(call: SeriesCall): Promise<ResolvedSeries> {
     time: topic.members.find(({ type, path }) => type === 'time' && !path.includes('.'))?.path ?? '',
     members,
     interval,
+    statisticsInterval: topic.intervals.find((one) => countBuckets(range.from, range.to, one) <= MOST_READ) ?? interval,
     parameters: { ...toOf(ids.length === 1 ? ids : [of ?? []].flat()), ...where, start, end, interval, order: 'asc' },
   }
 }
@@ -154,11 +157,14 @@ interface Points {
 function toData(
   call: SeriesCall,
   resolved: ResolvedSeries,
-  { first, records }: Points,
+  { rows: { first, records }, finest }: { readonly rows: Points; readonly finest: Points },
   files: ReturnType<typeof toFiles>,
 ) {
-  const { topic, interval, members } = resolved
-  const times = records.map((record) => toShortTime(String(record[resolved.time]), interval))
+  const { topic, interval, statisticsInterval, members } = resolved
+  const toTimes = (list: readonly Json[], step: Interval) =>
+    list.map((record) => toShortTime(String(record[resolved.time]), step))
+  const times = toTimes(records, interval)
+  const finestTimes = toTimes(finest.records, statisticsInterval)
   const due = findDueEnd(topic, interval, call.source.now())
   const dueRecords = records.filter((record) => Date.parse(String(record[resolved.time])) < due)
   const gaps = findGaps(times, dueRecords, members)
@@ -168,8 +174,8 @@ function toData(
   const statistics = members.map((path) => [
     path,
     toStatistics(
-      times,
-      records.map((record) => valueAt(record, path)),
+      finestTimes,
+      finest.records.map((record) => valueAt(record, path)),
     ) ?? null,
   ])
   const limit = topic.has('cursor') ? { limit: String(Math.max(records.length, 1)) } : {}
@@ -180,6 +186,7 @@ function toData(
       ...toFacts(first),
       interval,
       ...toShowing(selected.length, filled.length, step),
+      statisticsInterval,
       statistics: Object.fromEntries(statistics),
       columns: [resolved.time, ...members],
       rows: selected.map((index) => [
@@ -220,7 +227,14 @@ async function run(call: SeriesCall): Promise<ToolAnswer> {
   const resolved = await resolveSeries(call)
   const { topic, interval } = resolved
   const files = toFiles(call.source.base, resolved)
-  const { answer, points, missing, isThinned } = toData(call, resolved, await readPoints(call, resolved), files)
+  const rows = await readPoints(call, resolved)
+  // Coarse points miss the highest and lowest values, and begin and end elsewhere.
+  const { parameters, statisticsInterval } = resolved
+  const finest =
+    statisticsInterval === interval
+      ? rows
+      : await readPoints(call, { ...resolved, parameters: { ...parameters, interval: statisticsInterval } })
+  const { answer, points, missing, isThinned } = toData(call, resolved, { rows, finest }, files)
   return {
     summary: `${points} points of ${topic.name}, each ${interval}; ${missing} missing.`,
     data: answer,
@@ -232,7 +246,7 @@ export const seriesTool = defineTool({
   name: 'series',
   title: 'Read a series',
   description:
-    'A history as points: picks the interval; first, last, min, max and change of each member over the whole range, the gaps, and the whole as CSV and Parquet. Rows are thinned to fit. A point is the first observation of its bucket.',
+    'A history as points: picks the interval; first, last, min, max and change of each member over the whole range, from points of statisticsInterval; the gaps, and the whole as CSV and Parquet. Rows are thinned to fit. A point is the first observation of its bucket.',
   input,
   output: {
     statistics: z.looseObject({}),
