@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { groupBy, toBatches } from '../../shared/group-by.ts'
 import { DAY_MS, type TimeRange } from '../../shared/intervals.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { type ConditionContext, type Facts, formatValue, type Result, type RuleOf } from './conditions/condition.ts'
 import { NEWEST_WITHIN_MS, NO_ENTITY, toLevelFacts, toMoveFacts, toRows, toSubjects } from './conditions/series.ts'
@@ -136,7 +137,13 @@ export async function findCorrections<R extends CorrectedRule>(
   const turns = await readTurns(watched, corrected, historyOf, context)
   const fired = new Set(firings.map(({ id }) => id))
   return watched.flatMap((one, index) =>
-    compare(one, turns[index] ?? [], { corrected, history: historyOf(one), fired, since }).map((correction) => ({
+    compare(one, turns[index] ?? [], {
+      corrected,
+      history: historyOf(one),
+      fired,
+      since,
+      registry: context.registry,
+    }).map((correction) => ({
       evaluated: one.evaluated,
       correction,
     })),
@@ -279,7 +286,8 @@ function compare(
     history,
     fired,
     since,
-  }: { corrected: Corrected; history: History; fired: ReadonlySet<string>; since: number },
+    registry,
+  }: { corrected: Corrected; history: History; fired: ReadonlySet<string>; since: number; registry: Registry },
 ): Correction[] {
   const { rule, subject, key, beganAt, newestAt } = one
   const within = toWindow(rule)
@@ -303,7 +311,7 @@ function compare(
     const end = turns.slice(index).find((later) => !later.holds)?.at ?? Number.POSITIVE_INFINITY
     const isKnown = [...active].some((time) => time < end && (time >= at || at - time < rule.cooldown))
     if (!isAffected || isKnown) continue
-    const facts = toFoundFacts(one, turn)
+    const facts = toFoundFacts(one, turn, registry)
     if (facts === undefined) continue
     active.add(at)
     corrections.push({ facts: toCorrectedFacts(facts), subject, at, holds: true, repeats: history.repeats(at, true) })
@@ -311,12 +319,12 @@ function compare(
   return corrections
 }
 
-function toFoundFacts({ rule, entity }: Watched, turn: Turn): Facts | undefined {
+function toFoundFacts({ rule, entity }: Watched, turn: Turn, registry: Registry): Facts | undefined {
   const { what } = rule
   const facts =
     what.kind === 'level'
-      ? toLevelFacts(rule as RuleOf<'level'>, entity, turn)
-      : toMoveFacts(rule as RuleOf<'move'>, entity, turn)
+      ? toLevelFacts(rule as RuleOf<'level'>, entity, turn, registry)
+      : toMoveFacts(rule as RuleOf<'move'>, entity, turn, registry)
   if (facts === undefined) return undefined
   const { subject: _, holds: __, ...rest } = facts
   return rest

@@ -19,7 +19,7 @@ const howToConfirm = 'Complete the file, or confirm it by a last line "..."'
  * is valid wherever it is cut: the end of a rule, a rule or all rules may be missing.
  * @throws DataError `config`
  */
-export function requireWhole(next: ReadRules, previous: ReadRules): void {
+function requireWhole(next: ReadRules, previous: ReadRules): void {
   if (next.isWhole) return
   const [text, before] = [next.text.trimEnd(), previous.text.trimEnd()]
   const isCut = text.length < before.length && before.startsWith(text)

@@ -214,8 +214,6 @@ export interface AlertEntity {
   readonly id: string
   readonly key: number
   readonly name: string
-  /** Id of the token: of itself, or of the one that stands for a DAO. */
-  readonly token?: string | null
 }
 
 const isSame = (one: string, other: string) => one.toLowerCase() === other.toLowerCase()
@@ -257,10 +255,7 @@ function selectEntities(type: 'token' | 'dao', who: Rule['who'], registry: Regis
             who.names?.some((wanted) => names.some((one) => isSame(one, wanted))) ||
             who.categories?.some((wanted) => categories.includes(wanted)),
         )
-  return selected.map(({ entity }) => {
-    const { id, key, name: shown } = entity
-    return { type, id, key, name: shown, token: 'token' in entity ? entity.token : id }
-  })
+  return selected.map(({ entity: { id, key, name: shown } }) => ({ type, id, key, name: shown }))
 }
 
 /** Returns the ids, names and categories of a rule that match nothing in the registry, as messages. */

@@ -101,14 +101,19 @@ export const toSubjects = (rule: Rule, registry: Registry): readonly (AlertEntit
 const DATASETS = new Map(datasets.map((dataset) => [dataset.name as string, dataset]))
 
 /** The facts of an entity, and a link to the values since `from`, up to the one at `at`. */
-function toSeriesFacts(series: Series, entity: AlertEntity | null, { from, at }: { from: number; at: number }) {
+function toSeriesFacts(
+  series: Series,
+  entity: AlertEntity | null,
+  { from, at, registry }: { from: number; at: number; registry: Registry },
+) {
   const { request, interval, isList, dataset } = series
   const facts = toEntityFacts(entity, request)
   if (isList) {
-    const { token = null, type } = entity ?? {}
+    const isToken = entity?.type === 'token'
+    const token = isToken ? entity.id : registry.daoById.get(entity?.id ?? '')?.token
     // The list of a past time has only tokens with a quote by then, which says nothing about the value of a DAO.
-    const asOf = type === 'token' ? { asOf: formatLinkTime(at + 999) } : {}
-    return { ...facts, request: token === null ? null : toRequest(request, { id: token, ...asOf }) }
+    const asOf = isToken ? { asOf: formatLinkTime(at + 999) } : {}
+    return { ...facts, request: token ? toRequest(request, { id: token, ...asOf }) : null }
   }
   const step = DATASETS.get(dataset)?.cadence === '1d' ? '1d' : '1h'
   const range = { start: formatLinkTime(toBucketStart(from, step)), end: formatLinkTime(toBucketEnd(at, step)) }
@@ -121,13 +126,18 @@ const toBucketEnd = (ms: number, interval: '1h' | '1d') =>
   toBucketStart(ms, interval) + (interval === '1d' ? DAY_MS : HOUR_MS)
 
 /** Whether a value is beyond the level of a rule, and the content of a message about it. */
-export function toLevelFacts({ what }: RuleOf<'level'>, entity: AlertEntity | null, { at, value }: LevelRow) {
+export function toLevelFacts(
+  { what }: RuleOf<'level'>,
+  entity: AlertEntity | null,
+  { at, value }: LevelRow,
+  registry: Registry,
+) {
   const series: Series = SERIES[what.series]
   const { label, unit } = series
   const { above, below } = what
   const threshold = above ?? below ?? 0
   return {
-    ...toSeriesFacts(series, entity, { from: at, at }),
+    ...toSeriesFacts(series, entity, { from: at, at, registry }),
     ...{ subject: entity?.id ?? '', holds: above === undefined ? value < threshold : value > threshold },
     ...{ observedAt: at, value, before: null, threshold, unit },
     describe: () => {
@@ -149,7 +159,7 @@ export const evaluateLevels: Evaluate<'level'> = async (rules, context) => {
     for (const rule of own) {
       const subjects = toSubjects(rule, context.registry).flatMap((entity) => {
         const row = newest.get(entity?.key ?? NO_ENTITY)
-        return row === undefined ? [] : toLevelFacts(rule, entity, row)
+        return row === undefined ? [] : toLevelFacts(rule, entity, row, context.registry)
       })
       results.set(rule.name, { type: 'state', isComplete: false, subjects })
     }
@@ -172,13 +182,13 @@ function formatDuration(ms: number): string {
 }
 
 /** Whether a value has moved as a rule says, and the content of a message about it. Undefined if the move is unknown. */
-export function toMoveFacts({ what }: RuleOf<'move'>, entity: AlertEntity | null, row: MovedRow) {
+export function toMoveFacts({ what }: RuleOf<'move'>, entity: AlertEntity | null, row: MovedRow, registry: Registry) {
   const series: Series = SERIES[what.series]
   const { label, unit } = series
   const move = toMove(row, what)
   if (move === undefined) return undefined
   return {
-    ...toSeriesFacts(series, entity, { from: row.at - what.within, at: row.at }),
+    ...toSeriesFacts(series, entity, { from: row.at - what.within, at: row.at, registry }),
     ...{ subject: entity?.id ?? '', holds: Math.abs(move.change) >= what.percent },
     ...{ observedAt: row.at, value: row.value, before: move.before, threshold: what.percent, unit },
     describe: () => {
@@ -204,7 +214,7 @@ export const evaluateMoves: Evaluate<'move'> = async (rules, context) => {
     for (const rule of own) {
       const subjects = toSubjects(rule, context.registry).flatMap((entity) => {
         const row = moves.get(entity?.key ?? NO_ENTITY)
-        return (row && toMoveFacts(rule, entity, row)) ?? []
+        return (row && toMoveFacts(rule, entity, row, context.registry)) ?? []
       })
       results.set(rule.name, { type: 'state', isComplete: false, subjects })
     }
