@@ -157,8 +157,11 @@ const DOWNLOADS = { maxWaiting: 256, maxWaitMs: 30_000, maxHeavyWaitMs: 15_000 }
 const COMPRESSION = { maxWaiting: 4096, maxWaitingPerClient: 1024, maxWaitMs: 60_000, maxHeavyWaitMs: 60_000 }
 /** Threads of Node's pool that compress; the others read files and resolve names. */
 const COMPRESSION_SLOTS = Math.min(3, Math.max(2, availableParallelism() - 1))
-/** One thread draws. A client has one slot, so that the next picture is of another client if one waits. */
-const PICTURES = { slots: 2, slotsPerClient: 1, maxWaiting: 256, maxWaitMs: 30_000, maxHeavyWaitMs: 30_000 }
+/**
+ * One thread draws. A client has one slot, so that the next picture is of another client if one waits. The start of the
+ * thread counts in the expected wait, so the length of the line bounds it, and not the time.
+ */
+const PICTURES = { slots: 2, slotsPerClient: 1, maxWaiting: 256, maxWaitMs: 300_000, maxHeavyWaitMs: 300_000 }
 /** Each long answer uses memory and possibly a file. One client uses at most half, so that other clients are served. */
 const MAX_LONG_ANSWERS = 256
 const MAX_LONG_ANSWERS_PER_CLIENT = MAX_LONG_ANSWERS / 2

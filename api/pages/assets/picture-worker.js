@@ -5,7 +5,7 @@ import { initWasm, Resvg } from '@resvg/resvg-wasm'
 
 // On Linux the priority is that of this thread: drawing yields to the answers of the process. Elsewhere it would be that of
 // the process.
-if (process.platform === 'linux') setPriority(0, 10)
+if (process.platform === 'linux') setPriority(0, 5)
 const { wasm, fonts, family } = workerData
 await initWasm(readFileSync(wasm))
 const font = {
