@@ -6,6 +6,7 @@ import { GOVERNOR_FAMILIES } from '../../shared/registry/schema.ts'
 import { familyOf } from '../../workers/providers/evm/governors/families.ts'
 import type { GovernorEvent } from '../../workers/providers/evm/governors/family.ts'
 import { type OwnedGovernor, toRows } from '../../workers/providers/evm/governors/rows.ts'
+import { countCases, SEED } from '../support/cases.ts'
 import {
   createDescription,
   createHostileCall,
@@ -19,10 +20,8 @@ import {
 } from '../support/hostile-governors.ts'
 import { createRandom } from '../support/random.ts'
 
-/** `HOSTILE_SEED` is another seed, and `HOSTILE_CASES` the number of proposals and of votes of each governor. */
-const SEED = Number(process.env.HOSTILE_SEED ?? 1)
-const CASES = Number(process.env.HOSTILE_CASES ?? 60)
-console.log(`hostile governors: ${CASES} cases of each, HOSTILE_SEED=${SEED}`)
+/** Proposals and votes of each governor. */
+const CASES = countCases(60)
 
 const SPACE = `eip155:1:0x${'1'.repeat(40)}`
 const GOVERNOR = {

@@ -4,15 +4,15 @@ import type { Governor } from '../../shared/registry/entities.ts'
 import { GOVERNOR_FAMILIES } from '../../shared/registry/schema.ts'
 import { familyOf } from '../../workers/providers/evm/governors/families.ts'
 import { toRows } from '../../workers/providers/evm/governors/rows.ts'
+import { countCases, SEED } from '../support/cases.ts'
 import { createRandom } from '../support/random.ts'
 
-const SEED = Number(process.env.LOGS_SEED ?? 1 + Math.floor(Math.random() * 2 ** 31))
-const CASES = Number(process.env.LOGS_CASES ?? 40)
+const CASES = countCases(40)
 
 /** Its event has no meaning for a proposal, so it has neither a row nor a fault. */
 const WITHOUT_MEANING = toEventSelector('ProposalTypeUpdated(uint256,uint8)')
 
-it.each(GOVERNOR_FAMILIES)(`logs of %s with any topics and data have rows or a fault (LOGS_SEED=${SEED})`, (family) => {
+it.each(GOVERNOR_FAMILIES)(`logs of %s with any topics and data have rows or a fault (seed ${SEED})`, (family) => {
   const random = createRandom(SEED).below
   // Small words look like lengths and offsets.
   const word = () =>

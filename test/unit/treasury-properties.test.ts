@@ -3,10 +3,10 @@ import { daoTreasuryRow, MOST_SYMBOL, NATIVE_COIN, sumValues } from '../../share
 import { checkAnswer } from '../../workers/providers/answer.ts'
 import { balancesData, toPositions } from '../../workers/providers/goldrush/balances.ts'
 import { toTreasuryRow } from '../../workers/providers/treasury-holdings.ts'
+import { countCases, SEED } from '../support/cases.ts'
 import { createRandom } from '../support/random.ts'
 
-const SEED = Number(process.env.TREASURY_SEED ?? 1)
-const CASES = Number(process.env.TREASURY_CASES ?? 200)
+const CASES = countCases(200)
 
 const wallet = { chain: 'ethereum', chainId: 1, address: '0xabc' }
 const REAL = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48'
@@ -31,7 +31,7 @@ const DECIMALS = [6, '6', 18, 0, 77, 78, 255, -1, null, undefined, 'six', 1.5]
 const VALUES = [5, '5', 0, -1, null, undefined, 'n/a', 1e13, 4.2e27, {}, Number.NaN]
 
 describe('GoldRush balances of any content', () => {
-  it(`add up to the total, and are never zero if they cannot be read (TREASURY_SEED=${SEED})`, () => {
+  it(`add up to the total, and are never zero if they cannot be read (seed ${SEED})`, () => {
     const { below, pick } = createRandom(SEED)
     const toItem = () => ({
       ...{ contract_address: pick(CONTRACTS), contract_ticker_symbol: pick(SYMBOLS), contract_name: pick(SYMBOLS) },
