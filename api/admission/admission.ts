@@ -1,19 +1,28 @@
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import type { Server, ServerResponse } from 'node:http'
 import { availableParallelism } from 'node:os'
 import type { Redis } from 'ioredis'
 import type { Registry as MetricsRegistry } from 'prom-client'
 import type { Config } from '../../shared/config/config.ts'
-import type { Allowance } from '../../shared/keys/allowance.ts'
-import { type Holder, type KeyRing, openKeyRing } from '../../shared/keys/key-ring.ts'
+import { openKeyRing } from '../../shared/keys/key-ring.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createCounter, createGauge, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
 import { createToClient, type ToClient } from '../http/client-address.ts'
-import type { FlatHeaders } from '../http/headers.ts'
 import { createSlowReaders, type MinimumRate, type SlowReaders } from '../http/slow-readers.ts'
 import { Problem, toUnavailable } from '../problem/problem.ts'
-import { type Counting, createCounting } from './counting.ts'
+import { createCounting } from './counting.ts'
 import { createFairQueue, type QueueLimits, type QueueMeters } from './fair-queue.ts'
 import { createRateLimiter } from './rate-limit.ts'
+import type { ClientKey, FairQueue, RateLimiter, RateLimits, Release } from './types.ts'
+
+export type {
+  Caller,
+  ClientKey,
+  FairQueue,
+  RateDecision,
+  RateLimiter,
+  RateLimits,
+  Release,
+} from './types.ts'
 
 /**
  * Decides for each request whether it is served now, waits or is rejected. A request passes these limits in order:
@@ -48,35 +57,6 @@ export interface Admission {
   watch(server: Server): void
 }
 
-/** Identifies a client: its address, or its network for IPv6. */
-export type ClientKey = string
-
-/** Releases a slot. Repeated calls have no effect. */
-export type Release = () => void
-
-/** A request for a slot of a queue. */
-export interface Ticket {
-  /** Resolves when a slot is assigned. Rejects when the queue rejects the request, or with the reason of its signal. */
-  readonly turn: Promise<Release>
-  /** Another client requests the same work: the request takes the better of the two positions. */
-  alsoFor(client: ClientKey): void
-}
-
-/** A limited number of slots, with one bounded line per client. The clients take turns. */
-export interface FairQueue {
-  /**
-   * Rejects a request of a heavy client that `enter` would reject, before its parameters are parsed. A client is heavy if
-   * many of its requests waited during all of the last second. Requests of other clients may be answered from the caches.
-   * @throws Problem `unavailable`
-   */
-  rejectEarly(client: ClientKey): void
-  /**
-   * Requests a slot. If the signal is aborted before its turn, the request leaves the queue at once.
-   * @throws Problem `unavailable` if the request would have to wait too long, or the reason of an aborted signal.
-   */
-  enter(client: ClientKey, signal: AbortSignal): Ticket
-}
-
 /** A limited sum of open responses or of their bytes, in total and of one client. */
 export interface ResponseLimit {
   /**
@@ -84,43 +64,6 @@ export interface ResponseLimit {
    * @throws Problem if none is slow: `rate_limited` for the limit of one client, `unavailable` for the total.
    */
   add(response: ServerResponse, client: ClientKey, amount?: number): Release
-}
-
-/** Counts a request and decides whether it may proceed. Calls `then` synchronously if the decision is known. */
-export type RateLimiter = (request: IncomingMessage, then: (decision: RateDecision) => void) => void
-
-/** The decision whether a request may proceed, and the limit's headers for its answer. */
-export interface RateDecision {
-  readonly caller: Caller | undefined
-  readonly headers: FlatHeaders
-  /** The error if the request is rejected. */
-  readonly rejection?: unknown
-}
-
-/** State of a client's window after a request was counted. */
-export interface Standing {
-  readonly isWithin: boolean
-  /** Remaining requests in the window. */
-  readonly remaining: number
-  /** Milliseconds until the next window begins. */
-  readonly resetMs: number
-}
-
-/** The client of a request and its limit. */
-export interface Caller {
-  /** Holder of the request's key; undefined without a key. */
-  readonly holder: Holder | undefined
-  readonly allowance: Allowance
-  readonly standing: Standing
-  /** Counts additional units of a request, or a further request that it requires. It may proceed if one unit remained. */
-  charge(units?: number): Promise<RateDecision>
-}
-
-export interface RateLimits {
-  readonly keys: KeyRing | undefined
-  /** Allowance of an address without a key; undefined means unlimited. */
-  readonly anonymous: Allowance | undefined
-  readonly counting: Counting
 }
 
 /** Reads the file of keys, and counts requests over all processes through Redis. */

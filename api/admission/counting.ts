@@ -3,23 +3,7 @@ import { LRUCache } from 'lru-cache'
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Allowance } from '../../shared/keys/allowance.ts'
 import { requireWritable } from '../../shared/queue/redis.ts'
-import type { Standing } from './admission.ts'
-
-type OnCounted = (standing: Standing, error?: unknown) => void
-
-/** Units to count for a client. */
-interface Charge {
-  readonly client: string
-  readonly allowance: Allowance
-  readonly units: number
-}
-
-export interface Counting {
-  /** Counts units of a client, and reports the state of its window. They are within it if the first one is. */
-  count(request: Charge, onCounted: OnCounted): void
-  /** Whether all processes count together, which means that Redis accepts writes now. */
-  isShared(): Promise<boolean>
-}
+import type { Counting, OnCounted } from './types.ts'
 
 /** A client's window, as of the last command of this process. */
 interface Window {

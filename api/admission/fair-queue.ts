@@ -1,5 +1,5 @@
 import { toUnavailable } from '../problem/problem.ts'
-import type { ClientKey, FairQueue, Release, Ticket } from './admission.ts'
+import type { ClientKey, FairQueue, Release, Ticket } from './types.ts'
 
 export interface QueueLimits {
   /** Maximum of concurrent work, in total and of one client. Default of the latter: all slots. */

@@ -3,7 +3,7 @@ import type { Allowance } from '../../shared/keys/allowance.ts'
 import type { ToClient } from '../http/client-address.ts'
 import type { FlatHeaders } from '../http/headers.ts'
 import { Problem } from '../problem/problem.ts'
-import type { Caller, RateDecision, RateLimiter, RateLimits, Standing } from './admission.ts'
+import type { Caller, RateDecision, RateLimiter, RateLimits, Standing } from './types.ts'
 
 const UNLIMITED: RateDecision = { caller: undefined, headers: [] }
 

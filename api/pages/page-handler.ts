@@ -3,7 +3,7 @@ import { toTagValue } from '../http/negotiation.ts'
 import { parseParameters, readQuery } from '../parameters/parse.ts'
 import type { RequestContext } from '../route/request-context.ts'
 import type { Compression } from '../serving/compression.ts'
-import type { ReadyAnswer } from '../serving/respond.ts'
+import type { ReadyAnswer } from '../serving/ready-answer.ts'
 import { sendReady } from '../serving/respond.ts'
 
 /** For URLs that contain a hash of their content. */

@@ -3,7 +3,7 @@ import { Transform } from 'node:stream'
 import type { Admission, ClientKey } from '../admission/admission.ts'
 import { createDisconnectSignal, createSingleFlight } from '../cache/single-flight.ts'
 import { createEncoder, type Encoding, encode } from '../http/negotiation.ts'
-import type { ReadyAnswer } from './respond.ts'
+import type { ReadyAnswer } from './ready-answer.ts'
 
 type CompressedEncoding = Exclude<Encoding, 'identity'>
 

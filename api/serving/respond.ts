@@ -2,13 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import type { Cadence } from '../../shared/intervals.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
-import {
-  type Answer,
-  type AssembledAnswer,
-  type AssembledBody,
-  DataChanged,
-  type StreamAnswer,
-} from '../answers/answer.ts'
+import { type Answer, type AssembledAnswer, DataChanged, type StreamAnswer } from '../answers/answer.ts'
 import { FORMATS } from '../answers/formats.ts'
 import { FIXED_HEADERS, type FlatHeaders, toFlat } from '../http/headers.ts'
 import {
@@ -26,33 +20,7 @@ import { Problem, toUnavailable } from '../problem/problem.ts'
 import { type Route, toDeprecationHeaders } from '../route/define-route.ts'
 import type { RequestContext } from '../route/request-context.ts'
 import type { Compression } from './compression.ts'
-
-/** An answer's bytes in one encoding, with the headers of a 304 and of a full response. */
-export interface EncodedForm {
-  readonly bytes: Buffer
-  readonly headers: string[]
-  readonly full: string[]
-}
-
-/** A complete answer with every encoding requested so far. */
-export interface ReadyAnswer {
-  readonly body: Buffer | AssembledBody
-  /** Memory of the body and of its encodings, in bytes. */
-  readonly size: number
-  /** The basis of its entity tags; null for an answer that is only valid at the moment of the request. */
-  readonly tag: string | null
-  readonly head: Head
-  readonly expiresAt: number
-  /** Made without a database statement: it is cached on its second request. */
-  readonly isQuick?: boolean
-  /** Only one request uses it, so its encodings are not reused. */
-  readonly isTransient?: boolean
-  /** Already compressed: no other encodings are made. */
-  readonly isPacked?: boolean
-  /** Whether range requests are supported. */
-  readonly hasRanges?: boolean
-  readonly forms: Map<Encoding, EncodedForm>
-}
+import type { EncodedForm, Head, ReadyAnswer } from './ready-answer.ts'
 
 /** A tenth of the cadence, but at most 15 minutes, so that a correction of daily data is not hidden for hours. */
 const MAX_AGE_SECONDS: Readonly<Record<Cadence, number>> = { '5m': 30, '1h': 300, '1d': 900 }
@@ -62,20 +30,6 @@ const FIXED_MAX_AGE_SECONDS = 3600
 
 /** A cache may serve its stale copy for twice the maximum age while it revalidates. */
 const toCacheControl = (maxAge: number): string => `public, max-age=${maxAge}, stale-while-revalidate=${2 * maxAge}`
-
-/** Input for the headers of every response with an answer. */
-export interface Head {
-  /** Headers that do not depend on the time. */
-  readonly headers: FlatHeaders
-  /** Time from which the data is stale, in Unix milliseconds; null for never. */
-  readonly staleAt: number | null
-  /** Maximum age in seconds, from the cadence of its data; undefined if clients must not cache it. */
-  readonly maxAge: number | undefined
-  /** `Cache-Control` for `maxAge`. */
-  readonly cacheControl: string
-  /** Time at which the answer changes, in Unix milliseconds. Clients must not reuse it after that. */
-  readonly expiresAt: number
-}
 
 /**
  * `Cache-Control` at a given time, limited by the cadence of the data and by the answer's remaining validity. An

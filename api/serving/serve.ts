@@ -12,10 +12,10 @@ import type { RequestContext } from '../route/request-context.ts'
 import type { Compression } from './compression.ts'
 import type { Failures } from './failures.ts'
 import type { ApiMetrics, RouteMeters } from './observe.ts'
+import type { ReadyAnswer } from './ready-answer.ts'
 import {
   type LongAnswer,
   type RangedAnswer,
-  type ReadyAnswer,
   retryChanged,
   sendReady,
   toHead,

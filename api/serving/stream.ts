@@ -20,7 +20,8 @@ import {
 import type { RequestContext } from '../route/request-context.ts'
 import type { AnswerFile, AnswerFiles } from './answer-files.ts'
 import type { Compression } from './compression.ts'
-import type { Head, LongAnswer } from './respond.ts'
+import type { Head } from './ready-answer.ts'
+import type { LongAnswer } from './respond.ts'
 import { checkIfMatch, toPart, toPartHeaders, toRequestHeaders } from './respond.ts'
 import type { Spools } from './spool.ts'
 

@@ -9,8 +9,8 @@ import type { Registry } from '../registry/registry.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { LATE_AFTER_CADENCES } from '../store/readiness.ts'
 import { createExpectedFinder, groupByExpectedRuns, readAllExpected } from './expected.ts'
-import type { Completeness, ExpectedRange, Lacking, Note, OverdueEntity } from './ledger.ts'
 import { readOpenNotes } from './tables.ts'
+import type { Completeness, ExpectedRange, Lacking, Note, OverdueEntity } from './types.ts'
 
 /** Entities of a dataset with the same expected buckets. */
 interface Group extends Lacking {

@@ -4,8 +4,8 @@ import { groupBy } from '../group-by.ts'
 import { END_OF_TIME, INTERVAL_SECONDS } from '../intervals.ts'
 import { ALL_ENTITIES, type Entity } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
-import type { ExpectedQuery, ExpectedRange, Lacking, LedgerDataset, Missing, NewExpectedRange } from './ledger.ts'
 import { readMissing } from './tables.ts'
+import type { ExpectedQuery, ExpectedRange, Lacking, LedgerDataset, Missing, NewExpectedRange } from './types.ts'
 
 const stored = z.object({ entity: z.number(), from: z.int(), to: z.int(), seconds: z.int(), requestedAt: z.int() })
 

@@ -14,6 +14,7 @@ import { END_OF_TIME, INTERVAL_SECONDS } from '../intervals.ts'
 import type { Entity } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { groupByExpectedRuns, readExpected, toExpectedRuns } from './expected.ts'
+import { readCoverage, readMissing, readNotes } from './tables.ts'
 import type {
   ExpectedQuery,
   Explained,
@@ -24,8 +25,7 @@ import type {
   MissingCounts,
   Note,
   Report,
-} from './ledger.ts'
-import { readCoverage, readMissing, readNotes } from './tables.ts'
+} from './types.ts'
 
 /** See `Ledger.explain`. */
 export async function readExplained(

@@ -4,9 +4,9 @@ import { groupBy, toBatches } from '../group-by.ts'
 import { END_OF_TIME, INTERVAL_SECONDS, type TimeRange, toBucketStart } from '../intervals.ts'
 import { ENTIRE_REGISTRY } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
-import type { FailedRange, LedgerDataset, MissedSlots, Missing, Note, Report, StoredNote } from './ledger.ts'
 import { countPossible } from './recount.ts'
 import { addCoverage, readNotes, writeNotes } from './tables.ts'
+import type { FailedRange, LedgerDataset, MissedSlots, Missing, Note, Report, StoredNote } from './types.ts'
 
 /** In this many buckets before now a worker may have stored rows and died after the slot was recorded as missed. */
 const RECENT_BUCKETS = 12

@@ -28,8 +28,8 @@ import { untilEnd } from '../registry/ends.ts'
 import { ENTIRE_REGISTRY } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { readExpected } from './expected.ts'
-import type { Answer, CollectedRun, LedgerDataset, Note, ProviderRows, ReadTime, Report, Step } from './ledger.ts'
 import { addCoverage, readNotes, writeNotes } from './tables.ts'
+import type { Answer, CollectedRun, LedgerDataset, Note, ProviderRows, ReadTime, Report, Step } from './types.ts'
 
 /** See `Ledger.record`. */
 export async function recordRun(db: Database, dataset: LedgerDataset, collected: CollectedRun): Promise<void> {

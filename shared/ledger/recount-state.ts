@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Database } from '../store/clickhouse.ts'
-import type { LedgerDataset } from './ledger.ts'
+import type { LedgerDataset } from './types.ts'
 
 /**
  * State of the coverage that was stored by earlier versions. `begun` and `done`: it is computed from the rows.

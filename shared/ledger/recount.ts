@@ -5,9 +5,9 @@ import { DAY_MS, INTERVAL_SECONDS, toStepStart } from '../intervals.ts'
 import type { OnPart } from '../progress-bar.ts'
 import { ENTIRE_REGISTRY } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
-import type { LedgerDataset, Report } from './ledger.ts'
 import { isUnproven } from './recount-state.ts'
 import { addCoverage } from './tables.ts'
+import type { LedgerDataset, Report } from './types.ts'
 
 const DAY_SECONDS = DAY_MS / 1000
 

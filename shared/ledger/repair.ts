@@ -4,9 +4,9 @@ import { groupBy } from '../group-by.ts'
 import { type Database, readEngineTime } from '../store/clickhouse.ts'
 import { onCluster, toLocal } from '../store/topology.ts'
 import { recordExpected } from './expected.ts'
-import type { LedgerDataset, NewExpectedRange, Report } from './ledger.ts'
 import { noteRecount } from './recount-state.ts'
 import { addCoverage, readCoverage, toYears } from './tables.ts'
+import type { LedgerDataset, NewExpectedRange, Report } from './types.ts'
 
 /**
  * See `Ledger.removeUnfounded`. A concurrent report of a worker may be removed too; the next recount

@@ -4,7 +4,7 @@ import { groupBy } from '../group-by.ts'
 import { type Cadence, END_OF_TIME, INTERVAL_SECONDS, type TimeRange } from '../intervals.ts'
 import { LANES } from '../queue/lanes.ts'
 import type { Database } from '../store/clickhouse.ts'
-import type { Count, LedgerDataset, MissingQuery, Note, Report, StoredNote } from './ledger.ts'
+import type { Count, LedgerDataset, MissingQuery, Note, Report, StoredNote } from './types.ts'
 
 type Covered = Pick<LedgerDataset, 'name' | 'cadence'>
 

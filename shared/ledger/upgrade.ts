@@ -4,9 +4,9 @@ import { ALL_ENTITIES } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
 import type { Logger } from '../telemetry/log.ts'
 import { recordExpected } from './expected.ts'
-import type { LedgerDataset } from './ledger.ts'
 import { addFromRows } from './recount.ts'
 import { noteRecount, readRecountStates } from './recount-state.ts'
+import type { LedgerDataset } from './types.ts'
 
 const held = z.object({ entities: z.number(), first: z.number().nullable() })
 const count = z.object({ count: z.number() })

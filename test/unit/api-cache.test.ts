@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { describe, expect, it, vi } from 'vitest'
 import { createFairQueue } from '../../api/admission/fair-queue.ts'
 import { createResponseCache } from '../../api/cache/responses.ts'
-import type { ReadyAnswer } from '../../api/serving/respond.ts'
+import type { ReadyAnswer } from '../../api/serving/ready-answer.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { ChangeFeed } from '../../shared/store/change-feed.ts'
 

@@ -8,7 +8,7 @@ import { createFairQueue } from '../../api/admission/fair-queue.ts'
 import { ClientDisconnected } from '../../api/cache/single-flight.ts'
 import { encode } from '../../api/http/negotiation.ts'
 import { createCompression } from '../../api/serving/compression.ts'
-import type { ReadyAnswer } from '../../api/serving/respond.ts'
+import type { ReadyAnswer } from '../../api/serving/ready-answer.ts'
 import { createRandom } from '../support/random.ts'
 
 const random = createRandom(1)

@@ -2,7 +2,7 @@ import type { AbiFunction, AbiParameter } from 'viem'
 import { keccak256, parseAbi, toBytes, toFunctionSelector } from 'viem/utils'
 import { toArgumentTexts } from './argument-text.ts'
 import { type NamedFunction, parseCanonical } from './canonical-signature.ts'
-import type { GovernorAction } from './family.ts'
+import type { GovernorAction } from './signature-bytes.ts'
 
 /** Functions that proposals call: tokens, proxies, roles, timelocks, bridges, treasuries and the largest protocols. */
 const KNOWN = parseAbi([

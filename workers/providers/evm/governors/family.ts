@@ -2,19 +2,7 @@ import type { AbiEvent } from 'viem'
 import { type DecodeEventLogReturnType, parseAbi } from 'viem/utils'
 import { createEventDecoder } from '../logs/events.ts'
 import type { RpcLog } from '../logs/node.ts'
-import { createSignatureReader, withSignature } from './signature-bytes.ts'
-
-/** A call that a proposal makes when it is executed. */
-export interface GovernorAction {
-  readonly target: string
-  /** In wei. */
-  readonly value: bigint
-  /** The function, such as `transfer(address,uint256)`; empty if the calldata begins with its selector. */
-  readonly signature: string
-  /** The selector of a signature whose bytes are no UTF-8, so that its text has another hash. */
-  readonly selector?: string
-  readonly calldata: string
-}
+import { createSignatureReader, type GovernorAction, withSignature } from './signature-bytes.ts'
 
 /** A decoded log of a governor. */
 export type GovernorEvent =

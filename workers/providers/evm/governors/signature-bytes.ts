@@ -1,7 +1,6 @@
 import type { AbiEvent } from 'viem'
 import { decodeAbiParameters, keccak256, toEventSelector } from 'viem/utils'
 import type { RpcLog } from '../logs/node.ts'
-import type { GovernorAction } from './family.ts'
 
 type Hex = `0x${string}`
 type SignatureReader = (log: Pick<RpcLog, 'topics' | 'data'>) => readonly Hex[]
@@ -40,4 +39,16 @@ export function withSignature(action: GovernorAction, hex: Hex | undefined): Gov
   const signature = bytes.toString('utf8')
   if (Buffer.from(signature, 'utf8').equals(bytes)) return { ...action, signature }
   return { ...action, signature, selector: keccak256(bytes).slice(0, 10) }
+}
+
+/** A call that a proposal makes when it is executed. */
+export interface GovernorAction {
+  readonly target: string
+  /** In wei. */
+  readonly value: bigint
+  /** The function, such as `transfer(address,uint256)`; empty if the calldata begins with its selector. */
+  readonly signature: string
+  /** The selector of a signature whose bytes are no UTF-8, so that its text has another hash. */
+  readonly selector?: string
+  readonly calldata: string
 }
