@@ -6,6 +6,8 @@ import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { Problem } from '../problem/problem.ts'
 import type { AppContext } from '../route/define-route.ts'
 import { daoKind, tokenKind } from '../route/entities.ts'
+import type { RequestContext } from '../route/request-context.ts'
+import { restrictCaching } from '../serving/respond.ts'
 import { THEME_NAMES } from '../svg/sparkline.ts'
 import { toHtml } from './markdown.ts'
 import { PICTURE_HEIGHT, PICTURE_WIDTH } from './pictures.ts'
@@ -133,11 +135,11 @@ export const createOembed =
   (request, response, next) => {
     if (request.path !== '/oembed') return next()
     const answer = toOembed(context, parseParameters(SHAPE, readQuery(request.originalUrl)))
-    const { requestId } = response.locals as { readonly requestId: string }
+    const { requestId, caller } = response.locals as Pick<RequestContext, 'requestId' | 'caller'>
     setHeaders(response, [
       ...FIXED_HEADERS,
       ...['X-Request-Id', requestId, 'Content-Type', 'application/json; charset=utf-8'],
-      ...['Cache-Control', 'public, max-age=3600'],
+      ...['Cache-Control', restrictCaching(caller, 'public, max-age=3600')],
     ])
     response.end(request.method === 'HEAD' ? undefined : JSON.stringify(answer))
   }

@@ -13,6 +13,7 @@ import type { AppContext } from '../route/define-route.ts'
 import type { RequestContext } from '../route/request-context.ts'
 import type { AnswerFiles } from '../serving/answer-files.ts'
 import type { Compression } from '../serving/compression.ts'
+import { restrictCaching } from '../serving/respond.ts'
 import { type Card, findCard, toCardHtml } from './cards.ts'
 import { type Content, toErrorCodes, toMissing } from './contents.ts'
 import { toRoot } from './links.ts'
@@ -150,7 +151,7 @@ async function sendCompressed(
   setHeaders(response, [
     ...FIXED_HEADERS,
     ...['X-Request-Id', requestId, 'Content-Type', 'application/wasm'],
-    ...['Cache-Control', caller === undefined ? FOREVER : FOREVER.replace('public', 'private')],
+    ...['Cache-Control', restrictCaching(caller, FOREVER)],
     ...['Vary', 'Accept-Encoding', ...(isCompressed ? ['Content-Encoding', 'gzip'] : [])],
   ])
   if (request.method === 'HEAD') return void response.end()

@@ -8,7 +8,9 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 import { FIXED_HEADERS, setHeaders } from '../http/headers.ts'
 import type { AppContext } from '../route/define-route.ts'
 import { daoKind } from '../route/entities.ts'
+import type { RequestContext } from '../route/request-context.ts'
 import type { Compression } from '../serving/compression.ts'
+import { restrictCaching } from '../serving/respond.ts'
 import { createPageHandler, FOREVER, type Page } from './page-handler.ts'
 
 const TYPES: Readonly<Record<string, string>> = { '.png': 'image/png', '.jpg': 'image/jpeg', '.webp': 'image/webp' }
@@ -54,11 +56,12 @@ export function createLogos(
       serve(request, response, (failure) => {
         const [, id] = /^\/logos\/[\w-]+\/([0-9a-f]{24})$/.exec(request.path) ?? []
         if (failure !== undefined || id === undefined) return next(failure)
-        const { requestId } = response.locals as { readonly requestId: string }
+        const { requestId, caller } = response.locals as Pick<RequestContext, 'requestId' | 'caller'>
         response.statusCode = 302
         setHeaders(response, [
           ...FIXED_HEADERS,
-          ...['X-Request-Id', requestId, 'Location', `../../marks/${id}.svg`, 'Cache-Control', A_DAY],
+          ...['X-Request-Id', requestId, 'Location', `../../marks/${id}.svg`],
+          ...['Cache-Control', restrictCaching(caller, A_DAY)],
         ])
         response.end()
       }),

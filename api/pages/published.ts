@@ -10,6 +10,8 @@ import express, {
 } from 'express'
 import { FIXED_HEADERS, setHeaders } from '../http/headers.ts'
 import { Problem } from '../problem/problem.ts'
+import type { RequestContext } from '../route/request-context.ts'
+import { restrictCaching } from '../serving/respond.ts'
 
 const PUBLISHED_PATH = '/published'
 
@@ -23,12 +25,17 @@ const TYPES: Readonly<Record<string, string>> = {
   md: 'text/markdown; charset=utf-8',
 }
 
-function describeFile(response: ServerResponse, path: string, { size }: { readonly size: number }): void {
+function describeFile(
+  response: ServerResponse & Pick<Response, 'locals'>,
+  path: string,
+  { size }: { readonly size: number },
+): void {
   const name = basename(path)
   const [, version] = VERSIONED.exec(name) ?? []
   const type = TYPES[name.split('.').at(-1) ?? '']
   if (type !== undefined) response.setHeader('Content-Type', type)
-  response.setHeader('Cache-Control', version === undefined ? 'no-cache' : FOREVER)
+  const { caller } = response.locals as Pick<RequestContext, 'caller'>
+  response.setHeader('Cache-Control', version === undefined ? 'no-cache' : restrictCaching(caller, FOREVER))
   if (version !== undefined) response.setHeader('ETag', `"${version}-${size}"`)
 }
 

@@ -136,13 +136,16 @@ const MIN_ENCODED_BYTES = 256
 export const toStaleHeader = ({ staleAt }: Head, now: number): FlatHeaders =>
   staleAt !== null && now > staleAt ? ['X-Data-Stale', 'true'] : []
 
+/** `Cache-Control` for a client with limits: a shared cache would send their headers to other clients. */
+export const restrictCaching = (caller: RequestContext['caller'], cacheControl: string): string =>
+  caller === undefined ? cacheControl : cacheControl.replace('public', 'private')
+
 /** Headers of this request only: request id, timing, maximum age and staleness. */
 export function toRequestHeaders(context: RequestContext, head: Head, now: number, from: string): string[] {
   const timing = `${from}, total;dur=${Math.round((performance.now() - context.startedAt) * 10) / 10}`
   const headers = ['X-Request-Id', context.requestId, 'Server-Timing', timing]
   const cacheControl = toCacheControlAt(head, now, from === 'stale')
-  // A shared cache would send one client's limit to other clients.
-  headers.push('Cache-Control', context.caller === undefined ? cacheControl : cacheControl.replace('public', 'private'))
+  headers.push('Cache-Control', restrictCaching(context.caller, cacheControl))
   headers.push(...toStaleHeader(head, now))
   return headers
 }

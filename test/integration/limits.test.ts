@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { Agent, get } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -371,4 +371,22 @@ describe('requests reserved in advance', () => {
     expect(input.sort((a, b) => a - b)).toEqual(Array.from({ length: allowance.requests }, (_, index) => index))
     expect(statements).toBeLessThan(allowance.requests / 10)
   })
+})
+
+it('responses with limits of a client are not cached for other clients', async () => {
+  const { url } = await start({ anonymous: 1_000 })
+  const page = `${config.api.publicUrl}/tokens/${UNI}`
+  const wasm = readdirSync(join(import.meta.dirname, '../../web/dist/assets')).find((name) => name.endsWith('.wasm.gz'))
+  for (const path of [
+    PATH,
+    '/openapi.json',
+    '/guides',
+    `/oembed?url=${encodeURIComponent(page)}`,
+    `/og/tokens/${UNI}.png`,
+    `/assets/${wasm?.replace('.gz', '')}`,
+  ]) {
+    const { headers, status } = await fetch(url + path, { method: 'HEAD', redirect: 'manual' })
+    expect([path, status, headers.has('ratelimit')]).toEqual([path, status < 400 ? status : 'below 400', true])
+    expect([path, headers.get('cache-control')]).not.toEqual([path, expect.stringContaining('public')])
+  }
 })
