@@ -77,7 +77,8 @@ interface Answered {
   content: Record<string, { schema: { items: object } }>
 }
 
-const VOLATILE = new Set(['date', 'x-request-id', 'server-timing'])
+/** `content-length` is that of compressed bytes: an answer that is not cached is compressed at a cheaper level. */
+const VOLATILE = new Set(['date', 'x-request-id', 'server-timing', 'content-length'])
 /** Required parameters that select one record. */
 const OF_ONE = { proposal: `proposal=${'0'.repeat(24)}`, address: `address=${DELEGATE}` }
 

@@ -8,6 +8,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { historicFinancialRoute } from '../../api/routes/tokens/historic-financial.ts'
+import { DataError } from '../../shared/errors.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
@@ -119,7 +120,8 @@ function createBreaking(thousands: number): Database {
   const write = async function* () {
     yield Buffer.from('[\n')
     for (let n = 0; n < thousands; n += 1) yield THOUSAND_ROWS
-    throw new Error('connection lost')
+    // The error of every stream of the real database.
+    throw new DataError('storage', 'the stream broke off', { cause: new Error('connection lost') })
   }
   return { ...database.db, stream: async () => Readable.from(write()) }
 }

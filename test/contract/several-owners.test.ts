@@ -48,6 +48,10 @@ async function read(path: string): Promise<Page> {
   }
 }
 
+/** Tables of several owners have null for a member that the points of one owner leave out. */
+const withoutAbsent = ({ isPartial, ...row }: { isPartial?: boolean | null }) =>
+  isPartial === null || isPartial === undefined ? row : { ...row, isPartial }
+
 /** Reads all pages of a query, and returns their rows and the sum of their missing buckets. */
 async function walk(path: string, query: string): Promise<Omit<Page, 'next'>> {
   const rows: object[] = []
@@ -121,7 +125,7 @@ describe.each(CASES)('table of several owners of %s', (path, type, queries) => {
       )
       expect(expected.length).toBeGreaterThan(1)
       const together = await read(`${path}?${idsOf(owners.toReversed())}&${rest}`)
-      expect(together.rows).toEqual(expected)
+      expect(together.rows.map(withoutAbsent)).toEqual(expected)
       expect(together.missing).toBe(singles.reduce((sum, { missing }) => sum + missing, 0))
       const all = { rows: together.rows, missing: together.missing }
       for (const limit of selectLimits(singles.map(({ rows }) => rows.length))) {

@@ -155,7 +155,9 @@ describe('admission of requests that are not cached', () => {
     expect(await isAnswered(FLOOD, wrong)).toEqual([400, undefined])
     // The queue has not been empty for this long, and no client has disconnected.
     state.now = 2_500
-    expect(await isAnswered(FLOOD, wrong)).toEqual([503, '5'])
+    // Another rejection must be parsed; the same one is a cached answer.
+    expect(await isAnswered(FLOOD, `${wrong}2`)).toEqual([503, '5'])
+    expect(await isAnswered(FLOOD, wrong)).toEqual([400, undefined])
     expect(await isAnswered(FLOOD, cached)).toEqual([200, undefined])
     expect(await isAnswered(FLOOD, '/health/live')).toEqual([200, undefined])
     expect(await isAnswered(SECOND, wrong)).toEqual([400, undefined])

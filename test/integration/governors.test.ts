@@ -60,7 +60,7 @@ describe("votes on Compound's governors", () => {
       ...{ title: 'Add **cbETH** market', author: AUTHOR, state: 'closed', outcome: 'executed', source: 'governor' },
       choices: ['For', 'Against', 'Abstain'],
       scores: [400_000.123456789, 0.1, 7],
-      ...{ scoresTotal: 400_007.223456789, votes: 3, timesEstimated: false },
+      ...{ scoresTotal: 400_007.22345678904, votes: 3, timesEstimated: false },
       ...{ createdAt: timeAt(40), startsAt: timeAt(50), endsAt: timeAt(800) },
       url: `https://etherscan.io/tx/${hashOf(40_000)}`,
     })

@@ -218,14 +218,15 @@ WHERE token = (SELECT key FROM tokens FINAL WHERE symbol = 'UNI' AND live)
         ...{ topic: 'tokens/historic-financial', of, members: ['quote.USD.price'] },
         ...{ start: '2026-04-06', end: '2026-05-06', interval: '1d' },
       })
+      // Statistics come from the finest points, whatever the interval of the rows.
       const stored = await query(
-        `SELECT toString(toDate(observed_at)) AS name, argMin(price, observed_at) AS value FROM token_prices FINAL
+        `SELECT toString(observed_at) AS name, price AS value FROM token_prices FINAL
 WHERE token = (SELECT key FROM tokens FINAL WHERE name = '${of}' AND live)
   AND observed_at >= toDateTime64('2026-04-06', 3, 'UTC') AND observed_at < toDateTime64('2026-05-06', 3, 'UTC')
-GROUP BY name ORDER BY name`,
+ORDER BY observed_at`,
         named,
       )
-      expect(stored).toHaveLength(30)
+      expect(stored.length).toBeGreaterThanOrEqual(30)
       const [first = 0, last = 0] = [stored[0]?.value, stored.at(-1)?.value]
       expect(data.statistics).toMatchObject({
         'quote.USD.price': {

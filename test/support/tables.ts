@@ -30,11 +30,12 @@ function toCsvText(value: unknown): string {
 
 /** A record in a flat format: one value for each leaf, lists unsplit. */
 function flatten(record: unknown, schema: z.ZodType, name = ''): Record<string, unknown> {
-  const inner = schema instanceof z.ZodNullable ? (schema.unwrap() as z.ZodType) : schema
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable)
+    return flatten(record ?? null, schema.unwrap() as z.ZodType, name)
   // A value with several types is JSON text in a column of one type.
-  if (inner instanceof z.ZodUnion) return { [name]: record === null ? null : JSON.stringify(record) }
-  if (!(inner instanceof z.ZodObject)) return { [name]: record }
-  const members = Object.entries(inner.shape as z.ZodRawShape).map(([key, one]) => {
+  if (schema instanceof z.ZodUnion) return { [name]: record === null ? null : JSON.stringify(record) }
+  if (!(schema instanceof z.ZodObject)) return { [name]: record }
+  const members = Object.entries(schema.shape as z.ZodRawShape).map(([key, one]) => {
     const value = record === null ? null : (record as Row)[key]
     return flatten(value, one as z.ZodType, name === '' ? key : `${name}_${key}`)
   })

@@ -1,5 +1,4 @@
-import type { LookupAddress } from 'node:dns'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { buildRequest } from '../../workers/alerts/channels.ts'
 import { toMailName } from '../../workers/alerts/mail-name.ts'
 import type { Channel } from '../../workers/alerts/rules.ts'
@@ -8,26 +7,13 @@ import type { StoredFiring } from '../../workers/alerts/state.ts'
 import { startReceiver } from '../support/alerts.ts'
 import { startSmtpReceiver } from '../support/smtp.ts'
 
-const host = vi.hoisted(() => ({ addresses: [] as LookupAddress[], machine: 'container' }))
-vi.mock(import('node:dns'), async (original) => {
-  const dns = await original()
-  const lookup = (_name: string, _options: object, done: (error: null, addresses: LookupAddress[]) => void) =>
-    done(null, host.addresses)
-  return { ...dns, lookup: lookup as unknown as typeof dns.lookup }
-})
-vi.mock(import('node:os'), async (original) => ({ ...(await original()), hostname: () => host.machine }))
-afterEach(() => {
-  host.machine = 'container'
-})
-
 const signal = new AbortController().signal
-const resolveTo = (...addresses: string[]) => {
-  host.addresses = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
-}
-
 describe('a host with several addresses', () => {
-  const sendTo = (port: string) =>
-    createSend(['127.0.0.0/8'])({ url: `http://hook.example.org:${port}/`, headers: {}, body: '{}' }, signal)
+  const sendTo = (port: string, names: readonly string[]) => {
+    const addresses = names.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }))
+    const send = createSend(['127.0.0.0/8'], undefined, undefined, (_host, _options, done) => done(null, addresses))
+    return send({ url: `http://hook.example.org:${port}/`, headers: {}, body: '{}' }, signal)
+  }
 
   it.each([
     ['10.0.0.1', '127.0.0.1'],
@@ -35,14 +21,12 @@ describe('a host with several addresses', () => {
     ['127.0.0.1', 'fd00::1'],
   ])('is reached if one of them is allowed: %s, %s', async (...addresses) => {
     const receiver = await startReceiver()
-    resolveTo(...addresses)
-    expect(await sendTo(new URL(receiver.url).port)).toMatchObject({ isDelivered: true })
+    expect(await sendTo(new URL(receiver.url).port, addresses)).toMatchObject({ isDelivered: true })
     await receiver.close()
   })
 
   it('is refused if all of them are private', async () => {
-    resolveTo('10.0.0.1', 'fd00::1')
-    expect(await sendTo('9')).toMatchObject({
+    expect(await sendTo('9', ['10.0.0.1', 'fd00::1'])).toMatchObject({
       ...{ isDelivered: false, isPermanent: true },
       reason: expect.stringContaining('hook.example.org is the private address 10.0.0.1'),
     })
@@ -56,10 +40,9 @@ describe('the name of this host for mail servers', () => {
   it('is the setting, the name in PUBLIC_URL, that of the machine, or the domain of the sender', () => {
     expect(toMailName('relay.example.net', 'https://data.example.org', from)).toBe('relay.example.net')
     expect(toMailName(undefined, 'https://data.example.org:8443', from)).toBe('data.example.org')
-    expect(toMailName(undefined, 'http://[::ffff:127.0.0.1]:3000', from)).toBe('example.org')
-    expect(toMailName(undefined, 'http://localhost', 'a@localhost')).toBe('localhost')
-    host.machine = 'worker-1.example.com'
-    expect(toMailName(undefined, url, from)).toBe('worker-1.example.com')
+    expect(toMailName(undefined, 'http://[::ffff:127.0.0.1]:3000', from, 'container')).toBe('example.org')
+    expect(toMailName(undefined, 'http://localhost', 'a@localhost', 'container')).toBe('localhost')
+    expect(toMailName(undefined, url, from, 'worker-1.example.com')).toBe('worker-1.example.com')
   })
 
   it.each([undefined, 'relay.example.net'])('is accepted by a relay that refuses short names: %s', async (smtpName) => {
@@ -76,6 +59,6 @@ describe('the name of this host for mail servers', () => {
     const outgoing = buildRequest(channel, message, { publicUrl: url, smtpName, now: 0 })
     expect(await createSend(['127.0.0.0/8'])(outgoing, signal)).toMatchObject({ isDelivered: true, status: 250 })
     await receiver.close()
-    expect(receiver.commands[0]).toBe(`EHLO ${smtpName ?? 'example.org'}`)
+    expect(receiver.commands[0]).toBe(`EHLO ${toMailName(smtpName, url, from)}`)
   })
 })

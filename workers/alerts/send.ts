@@ -1,5 +1,4 @@
-import type { LookupAddress } from 'node:dns'
-import { lookup } from 'node:dns'
+import { type LookupAddress, type LookupAllOptions, lookup } from 'node:dns'
 import { type ClientRequest, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net'
@@ -27,6 +26,13 @@ const MOST_BODY = 4_096
 
 export type Send = (outgoing: OutgoingRequest | OutgoingMail, signal: AbortSignal) => Promise<Outcome>
 
+/** All addresses of a host, like `lookup` of `node:dns`. */
+type FindAddresses = (
+  host: string,
+  options: LookupAllOptions,
+  done: (error: NodeJS.ErrnoException | null, addresses?: LookupAddress[]) => void,
+) => void
+
 /**
  * Sends requests and e-mails to the targets of operators. The address is checked when the connection is made, so a name that
  * resolves to another address later is checked as well. Redirects are not followed. Proxies are not used: behind a
@@ -36,10 +42,11 @@ export function createSend(
   allowedNetworks: readonly string[],
   timeoutMs: number = TIMEOUT_MS,
   mailTimeoutMs: number = MAIL_TIMEOUT_MS,
+  findAddresses: FindAddresses = lookup,
 ): Send {
   const isAllowed = createAddressCheck(allowedNetworks)
   const resolveAllowed: LookupFunction = (host, options, done) => {
-    lookup(host, { ...options, all: true }, (error, addresses: LookupAddress[] = []) => {
+    findAddresses(host, { ...options, all: true }, (error, addresses = []) => {
       // One refused address of several refuses only itself.
       const usable = addresses.filter(({ address }) => isAllowed(address))
       const [[any], [first]] = [addresses, usable]
