@@ -1,6 +1,7 @@
 import type { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
-import { isThereAt, type Lifetime } from '../../shared/registry/ends.ts'
+import { isThereAt } from '../../shared/registry/ends.ts'
+import type { Lifetime } from '../../shared/registry/entities.ts'
 import type { Representation } from '../answers/formats.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { manyReferences, page } from '../parameters/kinds.ts'

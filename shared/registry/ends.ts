@@ -1,19 +1,6 @@
 import type { TimeRange } from '../intervals.ts'
-
-/** Reason and first day of the end of a token or DAO. */
-export interface Ended {
-  /** The first UTC day without it, as an ISO date. */
-  readonly at: string
-  readonly reason: string
-}
-
-/** The lifetime of an entity, in Unix milliseconds; unlimited by default. */
-export interface Lifetime {
-  /** Start of the lifetime. For the successor of a token of the same DAO: the end of that token. */
-  readonly since?: number
-  /** End of the lifetime (exclusive). Data is collected only before it. */
-  readonly until?: number
-}
+import type { Lifetime } from './entities.ts'
+import type { Registry } from './registry.ts'
 
 /** Whether the entity is collected at a time in Unix milliseconds. */
 export const isThereAt = ({ until = Number.POSITIVE_INFINITY }: Lifetime, at: number): boolean => at < until
@@ -58,3 +45,15 @@ export function toLifetimes(members: readonly (Lifetime & { readonly key: number
     endedAt: ended.map(({ at }) => at),
   }
 }
+
+const current = new WeakMap<Registry, () => Registry>()
+
+/** A registry that reads each member from the current result of `now`. */
+export function liveProxy(now: () => Registry): Registry {
+  const living = new Proxy(now(), { get: (_, member) => Reflect.get(now(), member) })
+  current.set(living, now)
+  return living
+}
+
+/** The current registry of a live proxy, or another registry itself: its members are consistent with each other. */
+export const snapshot = (registry: Registry): Registry => current.get(registry)?.() ?? registry

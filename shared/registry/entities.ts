@@ -1,5 +1,5 @@
 import { toId, toKey } from '../ids.ts'
-import type { Ended, Lifetime } from './ends.ts'
+
 import type { GOVERNOR_CLOCKS, GOVERNOR_COUNTINGS, GOVERNOR_FAMILIES, VOTING_TOKEN_FAMILIES } from './schema.ts'
 
 /** A registry member with collected data; `key` is its integer in ClickHouse. */
@@ -155,4 +155,19 @@ export interface Dao extends Lifetime {
   isOtc: boolean
   /** The links that are empty in the files and were found by providers. */
   found?: readonly string[]
+}
+
+/** Reason and first day of the end of a token or DAO. */
+export interface Ended {
+  /** The first UTC day without it, as an ISO date. */
+  readonly at: string
+  readonly reason: string
+}
+
+/** The lifetime of an entity, in Unix milliseconds; unlimited by default. */
+export interface Lifetime {
+  /** Start of the lifetime. For the successor of a token of the same DAO: the end of that token. */
+  readonly since?: number
+  /** End of the lifetime (exclusive). Data is collected only before it. */
+  readonly until?: number
 }

@@ -1,8 +1,7 @@
 import { DataError } from '../errors.ts'
 import { toId, toKey } from '../ids.ts'
 import { inTurns, mapInSteps, runToEnd, type Steps } from '../turns.ts'
-import type { Ended } from './ends.ts'
-import type { Category, Chain, Dao, Token } from './entities.ts'
+import type { Category, Chain, Dao, Ended, Token } from './entities.ts'
 import { type BasketIndex, toIndex } from './index-records.ts'
 import { checkReferences, toStoredAddress } from './references.ts'
 import type { DaoRecord, TokenRecord } from './schema.ts'
@@ -199,15 +198,3 @@ function isEvm(chainBySlug: ReadonlyMap<string, Chain>, slug: string): boolean {
 function toMap<K, T>(records: readonly T[], keyOf: (record: T) => K): ReadonlyMap<K, T> {
   return new Map(records.map((record) => [keyOf(record), record]))
 }
-
-const current = new WeakMap<Registry, () => Registry>()
-
-/** A registry that reads each member from the current result of `now`. */
-export function liveProxy(now: () => Registry): Registry {
-  const living = new Proxy(now(), { get: (_, member) => Reflect.get(now(), member) })
-  current.set(living, now)
-  return living
-}
-
-/** The current registry of a live proxy, or another registry itself: its members are consistent with each other. */
-export const snapshot = (registry: Registry): Registry => current.get(registry)?.() ?? registry

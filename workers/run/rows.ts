@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
 import { EARLIEST_MS, remembering, toMs } from '../../shared/intervals.ts'
-import type { Lifetime } from '../../shared/registry/ends.ts'
+import type { Lifetime } from '../../shared/registry/entities.ts'
 import { type Candidate, type CheckedRows, type CheckLog, OMITTED, type Omitted } from '../job/define-job.ts'
 
 /** Tolerance for a provider's clock running ahead. A row in the far future would stay the newest row forever. */

@@ -1,8 +1,8 @@
 import { type DailySumRow, dailySumRow } from '../../../shared/datasets/daily-sum.ts'
 import { type DayMembers, withinDays } from '../../../shared/datasets/day-members.ts'
 import { DAY_MS, type TimeRange, toBucketStart } from '../../../shared/intervals.ts'
-import { type Lifetime, toLifetimes } from '../../../shared/registry/ends.ts'
-import type { Entity } from '../../../shared/registry/entities.ts'
+import { toLifetimes } from '../../../shared/registry/ends.ts'
+import type { Entity, Lifetime } from '../../../shared/registry/entities.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
 import type { Provider, Run } from '../../job/define-job.ts'
 
