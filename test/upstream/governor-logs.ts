@@ -137,11 +137,17 @@ export function encodeExtension(id: bigint, end: bigint): Encoded {
   }
 }
 
-export function encodeOutcome(kind: 'ProposalCanceled' | 'ProposalQueued' | 'ProposalExecuted', id: bigint): Encoded {
+/** With `hasIndexedId` the id is a topic, as in the events of Tornado Cash and Aave v3. */
+export function encodeOutcome(
+  kind: 'ProposalCanceled' | 'ProposalQueued' | 'ProposalExecuted',
+  id: bigint,
+  hasIndexedId = false,
+): Encoded {
   if (kind === 'ProposalQueued') {
     const topics = topicsOf(encodeEventTopics({ abi: [queued], eventName: kind }))
     return { topics, data: encodeAbiParameters(queued.inputs, [id, 1_700_000_000n]) }
   }
   const topics = topicsOf(encodeEventTopics({ abi: outcomes, eventName: kind }))
-  return { topics, data: encodeAbiParameters(outcomes[0].inputs, [id]) }
+  const data = encodeAbiParameters(outcomes[0].inputs, [id])
+  return hasIndexedId ? { topics: [...topics, data], data: '0x' } : { topics, data }
 }

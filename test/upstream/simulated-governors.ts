@@ -189,6 +189,7 @@ function encodeLogs(governor: InUse, number: number, created: number, time: numb
   const { electorate, proposer } = owner
   const own = key ^ Math.imul(number, 0x9e3779b1)
   const hasSelectors = family === 'openzeppelin'
+  const hasIndexedId = family === 'tornado' || family === 'aave-v3'
   const id = hasSelectors ? BigInt(`0x${toHex(`${address} ${number}`, 64)}`) : BigInt(number)
   const [start, end] = [created + DELAY, created + DELAY + LENGTH]
   const logs: ChainLog[] = []
@@ -209,7 +210,7 @@ function encodeLogs(governor: InUse, number: number, created: number, time: numb
     }),
   )
   if (number % 7 === 6) {
-    addLog(created + BLOCKS_A_DAY, encodeOutcome('ProposalCanceled', id))
+    addLog(created + BLOCKS_A_DAY, encodeOutcome('ProposalCanceled', id, hasIndexedId))
     return logs
   }
   const balance = [0, 0]
@@ -228,6 +229,6 @@ function encodeLogs(governor: InUse, number: number, created: number, time: numb
   }
   if ((balance[1] ?? 0) <= (balance[0] ?? 0)) return logs
   addLog(end + 100, encodeOutcome('ProposalQueued', id))
-  addLog(end + DELAY + 100, encodeOutcome('ProposalExecuted', id))
+  addLog(end + DELAY + 100, encodeOutcome('ProposalExecuted', id, hasIndexedId))
   return logs
 }
