@@ -68,7 +68,7 @@ export interface ProviderRows {
   readonly provider: string
   /** Rows that match the dataset's schema. */
   readonly rows: readonly object[]
-  /** What was completely read of entities, with or without rows. */
+  /** The entities that were completely read, with or without rows, and the range of the reading. */
   readonly read: readonly Reading[]
   readonly steps: readonly Step[]
 }
@@ -84,7 +84,7 @@ export interface ReadTime {
   readonly to: number
 }
 
-/** What was completely read of an entity. */
+/** The range of an entity that was completely read. */
 export interface Reading extends ReadTime {
   readonly entity: number
 }
