@@ -147,12 +147,12 @@ const STEPS = ['scheduled', 'canceled', 'executed'] as const
 it(`never shows a canceled operation as queued or executable, in any order of steps and runs (seed ${SEED})`, async () => {
   const random = createRandom(SEED)
   const FIRST_STEP = 320
-  const runs = [400, 500, 700]
+  const runs = [1_000, 1_400, 2_400]
   const all = Array.from({ length: countCases(25) }, (_, at) => {
     const [text, id] = [`# Grant ${at}`, BigInt(at + 1)]
     const operation = hashOperationBatch(CALLS, toSalt(text, random.chance(0.5) ? ENS.address : undefined))
     const steps = Array.from({ length: 1 + random.below(4) }, () => random.pick(STEPS))
-    return { text, id, operation, steps: steps.map((step, number) => ({ step, n: FIRST_STEP + 60 * (number + 1) })) }
+    return { text, id, operation, steps: steps.map((step, number) => ({ step, n: FIRST_STEP + 400 * (number + 1) })) }
   })
   const encode = { scheduled: encodeScheduled, canceled: encodeCancelled, executed: encodeCallExecuted }
   const logs = [
