@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { toOutcome } from '../../shared/datasets/governors.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { Scope } from './counted.ts'
 
 export const STATES = ['active', 'closed', 'pending', 'unsettled'] as const
