@@ -10,7 +10,9 @@ import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../su
 import { selectCases } from '../support/cases.ts'
 import { createTestConfig } from '../support/database.ts'
 import { documentedRequests, isOfOne } from '../support/documented.ts'
+import { getToken } from '../support/entities.ts'
 import { DELEGATE, storeEveryDataset } from '../support/every-dataset.ts'
+import { storeQuotes } from '../support/quotes.ts'
 
 /** Fixed clock: results do not depend on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
@@ -47,6 +49,10 @@ beforeAll(async () => {
     table: 'index_token',
     rows: [{ ...reading, value_usd: 1500, eth_usd: 2000, eth_source: 'chainlink' }],
   })
+  // Prices of the days since the documented start of a basket.
+  const token = getToken(database.registry, 'UNI').key
+  const before = Array.from({ length: 72 }, (_, ago) => ({ token, at: NOW - (ago + 1) * 86_400_000, market_cap: 1e9 }))
+  await storeQuotes(database.writer, before)
   api = await startApi({ config, ...database, changeFeed, now: () => NOW })
   const nothing = { ...config, api: { ...config.api, cacheBytes: 0 } }
   forgetful = await startApi({ config: nothing, ...database, changeFeed, now: () => NOW })
