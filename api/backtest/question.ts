@@ -30,7 +30,7 @@ export const basketParameters = {
       description: `Instead of \`of\`: the number of the largest tokens by market cap at each rebalance, at most ${MAX_VALUES}. Pegged tokens are left out.`,
       examples: [10],
     }),
-  category: manyReferences('category', 'categories', 'defi'),
+  category: manyReferences('category', 'categories', 'dex'),
   chain: manyReferences('chain', 'chains', 'ethereum'),
   weights: oneOf(
     WEIGHTINGS,

@@ -160,9 +160,10 @@ describe('documented routes', () => {
         expect(formats[name]).toMatchObject({ mediaType: FORMATS[name].mediaType, isBinary: FORMATS[name].isBinary })
       expect(responses[200]?.headers).toHaveProperty('Content-Disposition')
       expect('Link' in (responses[200]?.headers ?? {})).toBe(names.includes('cursor'))
-      const needed = { q: 'q=uni', interval: 'interval=1d', start: 'start=2024-03-01', ...OF_ONE }
+      const needed = { q: 'q=uni', top: 'top=3', interval: 'interval=1d', start: 'start=2024-03-01', ...OF_ONE }
       const required = Object.entries(needed).filter(
-        ([name]) => name in route.query && (name === 'interval' || isRequired(route.query[name] as z.ZodType)),
+        ([name]) =>
+          name in route.query && (['interval', 'top'].includes(name) || isRequired(route.query[name] as z.ZodType)),
       )
       const who = [...required.map(([, text]) => text), ...(isOfOne(route) ? ['name=aave'] : [])].join('&')
       const columnsOf = async (more = '') => {
