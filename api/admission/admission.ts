@@ -179,7 +179,11 @@ export function createResponseLimit(
       if (!makeRoom(amount, max)) throw toUnavailable('Too many answers are unread.')
       const one = { response, client, amount }
       open.add(one)
-      const release = () => void open.delete(one)
+      const release = () => {
+        open.delete(one)
+        // A response whose answer is made again is counted several times.
+        response.off('close', release)
+      }
       response.once('close', release)
       return release
     },
