@@ -12,6 +12,7 @@ import { Problem, toUnavailable } from '../problem/problem.ts'
 import { createCounting } from './counting.ts'
 import { createFairQueue, type QueueLimits, type QueueMeters } from './fair-queue.ts'
 import { createRateLimiter } from './rate-limit.ts'
+import { createTurns, type Turns } from './turns.ts'
 import type { ClientKey, FairQueue, RateLimiter, RateLimits, Release } from './types.ts'
 
 export type {
@@ -34,7 +35,8 @@ export type {
  * 4. `longAnswers`, `statements` and `unreadBytes`: responses that clients have not read are bounded. The slowest reader
  *    is closed in favour of a new response, and any reader below the minimum rate is closed after half a minute.
  *
- * Answers from the caches pass only the first limit. Every rejection has `Retry-After`. The server itself limits the
+ * Requests that are not cached, and the chunks of files, take `turns` on the event loop, so that those of one client do
+ * not delay others. Answers from the caches pass only the first limit. Every rejection has `Retry-After`. The server itself limits the
  * connections, and the requests that wait behind another one of their connection.
  */
 export interface Admission {
@@ -43,6 +45,7 @@ export interface Admission {
   readonly rateLimiter: RateLimiter | undefined
   readonly answers: FairQueue
   readonly downloads: FairQueue
+  readonly turns: Turns
   /** Compression of answers in the thread pool. */
   readonly compression: FairQueue
   /** Pictures that are drawn. */
@@ -131,6 +134,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     rateLimiter: limits && createRateLimiter({ ...limits, clientKeyOf, rejected }),
     answers: createFairQueue(options.queue ?? answers, metersOf('answers')),
     downloads: createFairQueue({ ...DOWNLOADS, slots: maxDownloads }, metersOf('downloads')),
+    turns: createTurns(),
     compression: createFairQueue(
       { ...COMPRESSION, slots: COMPRESSION_SLOTS, slotsPerClient: 1 },
       metersOf('compression'),

@@ -143,7 +143,7 @@ function readCompressed(name: string): CompressedFile {
   return { path, name, compressedBytes: content.length, bytes: content.readUInt32LE(content.length - 4) }
 }
 
-type CompressedOptions = Pick<Admission, 'clientKeyOf' | 'longAnswers'> & { readonly files: AnswerFiles }
+type CompressedOptions = Pick<Admission, 'clientKeyOf' | 'longAnswers' | 'turns'> & { readonly files: AnswerFiles }
 
 /**
  * Sends a compressed file from the disk: it is too large for the memory of this process. For clients that do not accept
@@ -152,12 +152,12 @@ type CompressedOptions = Pick<Admission, 'clientKeyOf' | 'longAnswers'> & { read
 async function sendCompressed(
   { path, name, compressedBytes, bytes }: CompressedFile,
   { request, response }: { readonly request: Request; readonly response: Response },
-  { clientKeyOf, longAnswers, files }: CompressedOptions,
+  { files, ...admission }: CompressedOptions,
 ): Promise<void> {
   const { requestId, caller } = response.locals as Pick<RequestContext, 'requestId' | 'caller'>
-  const client = clientKeyOf(request)
+  const client = admission.clientKeyOf(request)
   const isCompressed = request.headers.range === undefined && request.acceptsEncodings('gzip') !== false
-  const release = longAnswers.add(response, client)
+  const release = admission.longAnswers.add(response, client)
   const decompress = async (abandoned: AbortSignal) =>
     addAbortSignal(abandoned, createReadStream(path).compose(createGunzip()))
   const read = (part: ByteRange) => createReadStream(path, part)
@@ -176,7 +176,7 @@ async function sendCompressed(
   ]
   try {
     const encoding = isCompressed ? 'gzip' : 'identity'
-    await sendTaggedFile({ request, response }, await find(), { tag: toTagValue(name), encoding, headers })
+    await sendTaggedFile({ request, response, admission }, await find(), { tag: toTagValue(name), encoding, headers })
   } finally {
     release()
   }

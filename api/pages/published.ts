@@ -2,6 +2,7 @@ import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RequestHandler } from 'express'
+import type { Admission } from '../admission/admission.ts'
 import { FIXED_HEADERS } from '../http/headers.ts'
 import type { ByteRange } from '../http/negotiation.ts'
 import { Problem } from '../problem/problem.ts'
@@ -54,7 +55,7 @@ async function findFile(folder: string, path: string) {
  * Serves the files of a publication from the disk, with ranges and conditional requests. They never pass the caches of
  * this process.
  */
-export function createPublished(folder: string): RequestHandler {
+export function createPublished(folder: string, admission: Pick<Admission, 'clientKeyOf' | 'turns'>): RequestHandler {
   return async (request, response, next) => {
     if (request.path !== PUBLISHED_PATH && !request.path.startsWith(`${PUBLISHED_PATH}/`)) return next()
     response.locals.route = PUBLISHED_PATH
@@ -75,6 +76,10 @@ export function createPublished(folder: string): RequestHandler {
     ]
     const tag = `${version ?? Math.floor(mtimeMs).toString(16)}-${size}`
     const read = (range: ByteRange) => createReadStream(file, range)
-    await sendTaggedFile({ request, response }, { length: size, read }, { tag, encoding: 'identity', headers })
+    await sendTaggedFile(
+      { request, response, admission },
+      { length: size, read },
+      { tag, encoding: 'identity', headers },
+    )
   }
 }

@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import type { Admission, ClientKey } from '../admission/admission.ts'
+import type { Turns } from '../admission/turns.ts'
 import type { FlatHeaders } from '../http/headers.ts'
 import { type ByteRange, type Encoding, matchesTag, toEntityTag } from '../http/negotiation.ts'
 import { checkIfMatch, toPart, toPartHeaders } from './respond.ts'
@@ -14,11 +16,19 @@ export interface RangedFile {
 interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
+  readonly admission: Pick<Admission, 'clientKeyOf' | 'turns'>
+}
+
+async function* inTurns(chunks: AsyncIterable<Buffer>, client: ClientKey, turns: Turns): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    await new Promise<void>((resolve) => turns.take(client, resolve))
+    yield chunk
+  }
 }
 
 /** Sends a file or a range of it; for HEAD only its length. */
 export async function sendFile(
-  { request, response }: Exchange,
+  { request, response, admission }: Exchange,
   file: RangedFile,
   part: ByteRange | undefined,
   headers: FlatHeaders,
@@ -26,8 +36,9 @@ export async function sendFile(
   const range = part ?? { start: 0, end: file.length - 1 }
   const lengths = part === undefined ? ['Content-Length', String(file.length)] : toPartHeaders(part, file.length)
   response.writeHead(part === undefined ? 200 : 206, [...headers, ...lengths])
-  if (request.method === 'HEAD' || file.length === 0) response.end()
-  else await pipeline(file.read(range), response)
+  if (request.method === 'HEAD' || file.length === 0) return void response.end()
+  const client = admission.clientKeyOf(request)
+  await pipeline(file.read(range), (chunks) => inTurns(chunks, client, admission.turns), response)
 }
 
 /**

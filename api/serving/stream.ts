@@ -109,7 +109,7 @@ interface StreamingOptions {
   readonly compression: Pick<Compression, 'createStage'>
   /** For answers that are read in ranges. */
   readonly files: AnswerFiles
-  readonly admission: Pick<Admission, 'downloads' | 'longAnswers' | 'statements'>
+  readonly admission: Pick<Admission, 'clientKeyOf' | 'downloads' | 'longAnswers' | 'statements' | 'turns'>
 }
 
 /** How an answer is sent: its encoding, its tag, and whether it is first written to a file. */
@@ -202,7 +202,7 @@ export function createStreaming({ spools, compression, files, admission }: Strea
           : undefined
       if (file !== undefined) {
         const part = toPart(request, toEntityTag(tag, 'identity'), file.length)
-        return await sendFile(context, file, part, toHeaders())
+        return await sendFile({ request, response, admission }, file, part, toHeaders())
       }
       if (request.method === 'HEAD') return void response.writeHead(200, toHeaders()).end()
       await deliver(context, { client, answer, disconnected }, { encoding, toHeaders })
