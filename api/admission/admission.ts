@@ -12,8 +12,8 @@ import { Problem, toUnavailable } from '../problem/problem.ts'
 import { createCounting } from './counting.ts'
 import { createFairQueue, type QueueLimits, type QueueMeters } from './fair-queue.ts'
 import { createRateLimiter } from './rate-limit.ts'
-import { createTurns, type Turns } from './turns.ts'
-import type { ClientKey, FairQueue, RateLimiter, RateLimits, Release } from './types.ts'
+import { createTurns } from './turns.ts'
+import type { ClientKey, FairQueue, RateLimiter, RateLimits, Release, Turns } from './types.ts'
 
 export type {
   Caller,
@@ -23,6 +23,7 @@ export type {
   RateLimiter,
   RateLimits,
   Release,
+  Turns,
 } from './types.ts'
 
 /**

@@ -1,10 +1,4 @@
-import type { ClientKey } from './types.ts'
-
-/** Shares the event loop among clients: each has a limited number of pieces of work in one of its turns. */
-export interface Turns {
-  /** Starts the work now; in a later turn of the event loop if the client has had its share of this one. */
-  take(client: ClientKey, work: () => void): void
-}
+import type { ClientKey, Turns } from './types.ts'
 
 /** A piece of work takes up to a millisecond, so a client delays the others by a few milliseconds. */
 const PIECES_PER_TURN = 4
