@@ -222,7 +222,7 @@ export function createApp(options: Options): RequestListener {
       await serving.serve(route, createRequestContext(request, response), request.params)
     })
   }
-  app.use(createPublished(options.config.api.publishedFolder))
+  app.use(createPublished(options.config.api.publishedFolder, admission))
   app.use(createDocs(compression))
   app.use(createOembed(options))
   app.use(createPictures(appContext, { serving, admission, compression }))
@@ -238,7 +238,10 @@ export function createApp(options: Options): RequestListener {
   })
 
   const begin = (context: RequestContext) => {
-    if (serving.serveCached(context)) return
+    if (!serving.serveCached(context)) admission.turns.take(toClient(context.request), () => serveUncached(context))
+  }
+  const serveUncached = (context: RequestContext) => {
+    if (context.response.destroyed) return
     const { request, response } = context
     const route = findRoute(request)
     const { requestId, startedAt, caller } = context

@@ -12,7 +12,8 @@ import { Problem, toUnavailable } from '../problem/problem.ts'
 import { createCounting } from './counting.ts'
 import { createFairQueue, type QueueLimits, type QueueMeters } from './fair-queue.ts'
 import { createRateLimiter } from './rate-limit.ts'
-import type { ClientKey, FairQueue, RateLimiter, RateLimits, Release } from './types.ts'
+import { createTurns } from './turns.ts'
+import type { ClientKey, FairQueue, RateLimiter, RateLimits, Release, Turns } from './types.ts'
 
 export type {
   Caller,
@@ -22,6 +23,7 @@ export type {
   RateLimiter,
   RateLimits,
   Release,
+  Turns,
 } from './types.ts'
 
 /**
@@ -34,7 +36,8 @@ export type {
  * 4. `longAnswers`, `statements` and `unreadBytes`: responses that clients have not read are bounded. The slowest reader
  *    is closed in favour of a new response, and any reader below the minimum rate is closed after half a minute.
  *
- * Answers from the caches pass only the first limit. Every rejection has `Retry-After`. The server itself limits the
+ * Requests that are not cached, and the chunks of files, take `turns` on the event loop, so that those of one client do
+ * not delay others. Answers from the caches pass only the first limit. Every rejection has `Retry-After`. The server itself limits the
  * connections, and the requests that wait behind another one of their connection.
  */
 export interface Admission {
@@ -43,6 +46,7 @@ export interface Admission {
   readonly rateLimiter: RateLimiter | undefined
   readonly answers: FairQueue
   readonly downloads: FairQueue
+  readonly turns: Turns
   /** Compression of answers in the thread pool. */
   readonly compression: FairQueue
   /** Pictures that are drawn. */
@@ -131,6 +135,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     rateLimiter: limits && createRateLimiter({ ...limits, clientKeyOf, rejected }),
     answers: createFairQueue(options.queue ?? answers, metersOf('answers')),
     downloads: createFairQueue({ ...DOWNLOADS, slots: maxDownloads }, metersOf('downloads')),
+    turns: createTurns(),
     compression: createFairQueue(
       { ...COMPRESSION, slots: COMPRESSION_SLOTS, slotsPerClient: 1 },
       metersOf('compression'),
@@ -179,7 +184,11 @@ export function createResponseLimit(
       if (!makeRoom(amount, max)) throw toUnavailable('Too many answers are unread.')
       const one = { response, client, amount }
       open.add(one)
-      const release = () => void open.delete(one)
+      const release = () => {
+        open.delete(one)
+        // A response whose answer is made again is counted several times.
+        response.off('close', release)
+      }
       response.once('close', release)
       return release
     },

@@ -32,6 +32,12 @@ export interface FairQueue {
   enter(client: ClientKey, signal: AbortSignal): Ticket
 }
 
+/** Shares the event loop among clients: each has a limited number of pieces of work in one of its turns. */
+export interface Turns {
+  /** Starts the work now; in a later turn of the event loop if the client has had its share of this one. */
+  take(client: ClientKey, work: () => void): void
+}
+
 /** Counts a request and decides whether it may proceed. Calls `then` synchronously if the decision is known. */
 export type RateLimiter = (request: IncomingMessage, then: (decision: RateDecision) => void) => void
 

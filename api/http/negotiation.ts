@@ -182,12 +182,12 @@ export function matchesTag(ifNoneMatch: string | undefined, value: string): bool
 
 /**
  * Whether `If-Match` matches the answer, or is absent (RFC 9110, section 13.1.1), by the strong comparison that this
- * header requires. Null means an answer without a tag.
+ * header requires. It is ignored for an answer without a tag (null), because there is nothing to compare.
  */
 export function isMatched(ifMatch: string | undefined, value: string | null): boolean {
-  if (ifMatch === undefined || ifMatch.trim() === '*') return true
+  if (ifMatch === undefined || value === null || ifMatch.trim() === '*') return true
   const strong = ifMatch.replaceAll(/W\/"[^"]*"/g, '')
-  return value !== null && matchesTag(strong, value)
+  return matchesTag(strong, value)
 }
 
 /** A byte range of a representation, both ends inclusive. */

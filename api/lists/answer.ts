@@ -30,7 +30,7 @@ import {
 /** The parameter `asOf` of lists (docs/contract.md, section 8). */
 export const asOfParameter = {
   asOf: time(
-    'The records as of this time: the last observation at or before it, unless that was stale by then. Values that were not stored then are null. Changes are computed from the stored series.',
+    'The records as of this time: the last observation at or before it, unless that was stale by then. Values that were not stored then are null. Changes are computed from the stored series; without this parameter they are the ones that the provider reports.',
     '2024-01-01T00:00:00Z',
     { earliest: HISTORY_START },
   ).optional(),

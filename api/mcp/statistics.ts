@@ -1,24 +1,44 @@
 import { type Json, shorten, valueAt } from './table.ts'
 
-/** Summary of a series' column over its known points; undefined if there is none. */
-export function toStatistics(times: readonly string[], values: readonly unknown[]): Json | undefined {
-  const points = values.flatMap((value, index) =>
-    typeof value === 'number' ? [{ at: times[index] ?? '', value }] : [],
-  )
-  const [first, last] = [points[0], points.at(-1)]
-  if (first === undefined || last === undefined) return undefined
-  const min = points.reduce((best, one) => (one.value < best.value ? one : best))
-  const max = points.reduce((best, one) => (one.value > best.value ? one : best))
-  const change = last.value - first.value
-  const statistics = {
-    first,
-    last,
-    min,
-    max,
-    change,
-    changePercent: first.value === 0 ? null : (100 * change) / first.value,
+interface Observation {
+  readonly at: string
+  readonly value: number
+}
+
+/** Statistics of some columns of a series, from points that are added in the order of their time. */
+export interface Statistics {
+  add(at: string, record: Json): void
+  /** By column; null for a column without any value. */
+  summarize(): Json
+}
+
+export function createStatistics(members: readonly string[]): Statistics {
+  const columns = members.map((path) => ({ path, found: undefined as Record<Extreme, Observation> | undefined }))
+  return {
+    add: (at, record) => {
+      for (const column of columns) {
+        const value = valueAt(record, column.path)
+        if (typeof value !== 'number') continue
+        const point = { at, value }
+        const { first, min, max } = column.found ?? { first: point, min: point, max: point }
+        column.found = {
+          first,
+          last: point,
+          min: value < min.value ? point : min,
+          max: value > max.value ? point : max,
+        }
+      }
+    },
+    summarize: () => Object.fromEntries(columns.map(({ path, found }) => [path, found ? summarize(found) : null])),
   }
-  return shorten(statistics, 0) as Json
+}
+
+type Extreme = 'first' | 'last' | 'min' | 'max'
+
+function summarize({ first, last, min, max }: Record<Extreme, Observation>): Json {
+  const change = last.value - first.value
+  const changePercent = first.value === 0 ? null : (100 * change) / first.value
+  return shorten({ first, last, min, max, change, changePercent }, 0) as Json
 }
 
 /** Ranges of buckets without any value: both ends are starts of buckets. */

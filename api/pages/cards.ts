@@ -74,8 +74,8 @@ export function toCardHtml({ title, description, url, image, oembed }: Card): st
 <link rel="alternate" type="application/json+oembed" title="${name}" href="${toHtml(oembed)}">`
 }
 
+/** The size of a frame, unless the client allows less: oEmbed has no frame larger than `maxwidth` and `maxheight`. */
 const [WIDTH, HEIGHT] = [640, 420]
-const [LEAST_WIDTH, LEAST_HEIGHT] = [240, 200]
 
 const RULE = 'must be a whole number of pixels, at least 1'
 const pixels = z.int(RULE).min(1, RULE).optional()
@@ -114,8 +114,8 @@ function toOembed(context: Pick<AppContext, 'config' | 'registry'>, query: z.inf
   })
   const parameters = new URLSearchParams(passed).toString()
   const source = `${publicUrl}/embed${path}${parameters === '' ? '' : `?${parameters}`}`
-  const width = Math.max(LEAST_WIDTH, Math.min(WIDTH, query.maxwidth ?? WIDTH))
-  const height = Math.max(LEAST_HEIGHT, Math.min(HEIGHT, query.maxheight ?? HEIGHT))
+  const width = Math.min(WIDTH, query.maxwidth ?? WIDTH)
+  const height = Math.min(HEIGHT, query.maxheight ?? HEIGHT)
   const html = `<iframe src="${toHtml(source)}" title="${toHtml(title)}" width="${width}" height="${height}" style="border:0" loading="lazy"></iframe>`
   return {
     version: '1.0',

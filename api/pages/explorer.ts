@@ -1,19 +1,19 @@
 import { createReadStream, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import { addAbortSignal } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import { createGunzip } from 'node:zlib'
 import type { Request, RequestHandler, Response } from 'express'
 import type { Admission } from '../admission/admission.ts'
 import { createDisconnectSignal } from '../cache/single-flight.ts'
 import { FIXED_HEADERS, setHeaders } from '../http/headers.ts'
-import { createMediaTypeChooser } from '../http/negotiation.ts'
+import { type ByteRange, createMediaTypeChooser, toTagValue } from '../http/negotiation.ts'
 import { toUnavailable } from '../problem/problem.ts'
 import type { AppContext } from '../route/define-route.ts'
 import type { RequestContext } from '../route/request-context.ts'
 import type { AnswerFiles } from '../serving/answer-files.ts'
 import type { Compression } from '../serving/compression.ts'
 import { restrictCaching } from '../serving/respond.ts'
+import { type RangedFile, sendTaggedFile } from '../serving/send-file.ts'
 import { type Card, findCard, toCardHtml } from './cards.ts'
 import { type Content, toErrorCodes, toMissing } from './contents.ts'
 import { toRoot } from './links.ts'
@@ -132,42 +132,51 @@ interface CompressedFile {
   readonly path: string
   /** Changes with the content. */
   readonly name: string
+  readonly compressedBytes: number
+  readonly bytes: number
 }
 
-type CompressedOptions = Pick<Admission, 'clientKeyOf' | 'longAnswers'> & { readonly files: AnswerFiles }
+/** The last bytes of a gzip file are the length of its content (RFC 1952, section 2.3.1). */
+function readCompressed(name: string): CompressedFile {
+  const path = join(BUILT, 'assets', name)
+  const content = readFileSync(path)
+  return { path, name, compressedBytes: content.length, bytes: content.readUInt32LE(content.length - 4) }
+}
+
+type CompressedOptions = Pick<Admission, 'clientKeyOf' | 'longAnswers' | 'turns'> & { readonly files: AnswerFiles }
 
 /**
  * Sends a compressed file from the disk: it is too large for the memory of this process. For clients that do not accept
- * gzip it is decompressed once to a temporary file.
+ * gzip, or want a range, it is decompressed once to a temporary file.
  */
 async function sendCompressed(
-  { path, name }: CompressedFile,
+  { path, name, compressedBytes, bytes }: CompressedFile,
   { request, response }: { readonly request: Request; readonly response: Response },
-  { clientKeyOf, longAnswers, files }: CompressedOptions,
+  { files, ...admission }: CompressedOptions,
 ): Promise<void> {
   const { requestId, caller } = response.locals as Pick<RequestContext, 'requestId' | 'caller'>
-  const client = clientKeyOf(request)
-  const isCompressed = request.acceptsEncodings('gzip') !== false
-  setHeaders(response, [
+  const client = admission.clientKeyOf(request)
+  const isCompressed = request.headers.range === undefined && request.acceptsEncodings('gzip') !== false
+  const release = admission.longAnswers.add(response, client)
+  const decompress = async (abandoned: AbortSignal) =>
+    addAbortSignal(abandoned, createReadStream(path).compose(createGunzip()))
+  const read = (part: ByteRange) => createReadStream(path, part)
+  const find = async (): Promise<RangedFile> => {
+    if (isCompressed) return { length: compressedBytes, read }
+    if (request.method === 'HEAD') return { length: bytes, read }
+    const file = await files.get(name, client, decompress, createDisconnectSignal(response)())
+    if (file === undefined) throw toUnavailable('There is no space to decompress this file: accept gzip.')
+    return file
+  }
+  const headers = [
     ...FIXED_HEADERS,
     ...['X-Request-Id', requestId, 'Content-Type', 'application/wasm'],
     ...['Cache-Control', restrictCaching(caller, FOREVER)],
-    ...['Vary', 'Accept-Encoding', ...(isCompressed ? ['Content-Encoding', 'gzip'] : [])],
-  ])
-  if (request.method === 'HEAD') return void response.end()
-  const release = longAnswers.add(response, client)
+    ...['Vary', 'Accept-Encoding'],
+  ]
   try {
-    const signal = createDisconnectSignal(response)()
-    if (isCompressed) return await pipeline(createReadStream(path), response)
-    const decompress = async (abandoned: AbortSignal) =>
-      addAbortSignal(abandoned, createReadStream(path).compose(createGunzip()))
-    const file = await files.get(name, client, decompress, signal)
-    if (file === undefined) throw toUnavailable('There is no space to decompress this file: accept gzip.')
-    response.setHeader('Content-Length', file.length)
-    await pipeline(file.read({ start: 0, end: file.length - 1 }), response)
-  } catch (error) {
-    // A client may disconnect before the end.
-    if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error
+    const encoding = isCompressed ? 'gzip' : 'identity'
+    await sendTaggedFile({ request, response, admission }, await find(), { tag: toTagValue(name), encoding, headers })
   } finally {
     release()
   }
@@ -202,10 +211,7 @@ export function createExplorer({
   const compressed = new Map(
     names
       .filter((name) => COMPRESSED.test(name))
-      .map((name): [string, CompressedFile] => [
-        `/assets/${name.replace(/\.gz$/, '')}`,
-        { name, path: join(BUILT, 'assets', name) },
-      ]),
+      .map((name): [string, CompressedFile] => [`/assets/${name.replace(/\.gz$/, '')}`, readCompressed(name)]),
   )
   const pages = createPageHandler({
     compression,

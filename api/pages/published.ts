@@ -1,17 +1,14 @@
-import type { ServerResponse } from 'node:http'
-import { basename } from 'node:path'
-import express, {
-  type ErrorRequestHandler,
-  type NextFunction,
-  type Request,
-  type RequestHandler,
-  type Response,
-  Router,
-} from 'express'
-import { FIXED_HEADERS, setHeaders } from '../http/headers.ts'
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { RequestHandler } from 'express'
+import type { Admission } from '../admission/admission.ts'
+import { FIXED_HEADERS } from '../http/headers.ts'
+import type { ByteRange } from '../http/negotiation.ts'
 import { Problem } from '../problem/problem.ts'
 import type { RequestContext } from '../route/request-context.ts'
 import { restrictCaching } from '../serving/respond.ts'
+import { sendTaggedFile } from '../serving/send-file.ts'
 
 const PUBLISHED_PATH = '/published'
 
@@ -20,66 +17,69 @@ const VERSIONED = /^(?:part|load|clickhouse|croissant|README)-([0-9a-f]{16})\.(?
 const FOREVER = 'public, max-age=31536000, immutable'
 
 const TYPES: Readonly<Record<string, string>> = {
+  json: 'application/json; charset=utf-8',
   parquet: 'application/vnd.apache.parquet',
   sql: 'application/sql; charset=utf-8',
   md: 'text/markdown; charset=utf-8',
 }
 
-function describeFile(
-  response: ServerResponse & Pick<Response, 'locals'>,
-  path: string,
-  { size }: { readonly size: number },
-): void {
-  const name = basename(path)
-  const [, version] = VERSIONED.exec(name) ?? []
-  const type = TYPES[name.split('.').at(-1) ?? '']
-  if (type !== undefined) response.setHeader('Content-Type', type)
-  const { caller } = response.locals as Pick<RequestContext, 'caller'>
-  response.setHeader('Cache-Control', version === undefined ? 'no-cache' : restrictCaching(caller, FOREVER))
-  if (version !== undefined) response.setHeader('ETag', `"${version}-${size}"`)
+/** Names of folders and files. Unfinished files begin with a dot and are not served. */
+const FILE = /^(?:\/[\w=-][\w=.-]*)+\.([a-z]+)$/
+
+/** Decodes `%3D` and other bytes; a malformed text names no file. */
+function decode(path: string): string {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return ''
+  }
 }
 
-/** The problems for what `send` refuses. */
-function toProblem(error: unknown): unknown {
-  const { status, headers } = error as { readonly status?: number; readonly headers?: Readonly<Record<string, string>> }
-  const more = headers === undefined ? {} : { headers }
-  if (status === 416) return new Problem('range_not_satisfiable', 'The file has no bytes in this range.', more)
-  if (status === 412) return new Problem('precondition_failed', 'The file has changed: it has another ETag.', more)
-  if (status !== undefined && status < 500) return new Problem('not_found', 'No such file.')
-  return error
+/** The file of a path below `/published`; undefined if there is none. */
+async function findFile(folder: string, path: string) {
+  const [, extension = ''] = FILE.exec(path) ?? []
+  const type = TYPES[extension]
+  if (type === undefined) return undefined
+  const file = join(folder, path)
+  try {
+    const facts = await stat(file)
+    return facts.isFile() ? { file, type, ...facts } : undefined
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException
+    if (['ENOENT', 'ENOTDIR', 'ENAMETOOLONG'].includes(code)) return undefined
+    throw error
+  }
 }
 
 /**
  * Serves the files of a publication from the disk, with ranges and conditional requests. They never pass the caches of
- * this process. Unfinished files begin with a dot and are not served.
+ * this process.
  */
-export function createPublished(folder: string): RequestHandler {
-  const router = Router({ caseSensitive: true })
-  const failing: ErrorRequestHandler = (error, _request, _response, next) => next(toProblem(error))
-  router.use(
-    PUBLISHED_PATH,
-    (request: Request, response: Response, next: NextFunction) => {
-      const { requestId } = response.locals as { readonly requestId: string }
-      response.locals.route = PUBLISHED_PATH
-      setHeaders(response, [...FIXED_HEADERS, 'X-Request-Id', requestId])
-      // Browsers send it with If-None-Match, and with it `send` ignores the tag.
-      delete request.headers['cache-control']
-      next()
-    },
-    express.static(folder, {
-      dotfiles: 'ignore',
-      index: false,
-      redirect: false,
-      cacheControl: false,
-      setHeaders: describeFile,
-    }),
-    failing,
-    () => {
+export function createPublished(folder: string, admission: Pick<Admission, 'clientKeyOf' | 'turns'>): RequestHandler {
+  return async (request, response, next) => {
+    if (request.path !== PUBLISHED_PATH && !request.path.startsWith(`${PUBLISHED_PATH}/`)) return next()
+    response.locals.route = PUBLISHED_PATH
+    const path = decode(request.path.slice(PUBLISHED_PATH.length))
+    const found = await findFile(folder, path)
+    if (found === undefined)
       throw new Problem(
         'not_found',
         'No such file. /published/catalog.json lists the published files, if the operator publishes any.',
       )
-    },
-  )
-  return router
+    const { requestId, caller } = response.locals as Pick<RequestContext, 'requestId' | 'caller'>
+    const { file, type, size, mtime, mtimeMs } = found
+    const [, version] = VERSIONED.exec(path.slice(path.lastIndexOf('/') + 1)) ?? []
+    const headers = [
+      ...FIXED_HEADERS,
+      ...['X-Request-Id', requestId, 'Content-Type', type, 'Last-Modified', mtime.toUTCString()],
+      ...['Cache-Control', version === undefined ? 'no-cache' : restrictCaching(caller, FOREVER)],
+    ]
+    const tag = `${version ?? Math.floor(mtimeMs).toString(16)}-${size}`
+    const read = (range: ByteRange) => createReadStream(file, range)
+    await sendTaggedFile(
+      { request, response, admission },
+      { length: size, read },
+      { tag, encoding: 'identity', headers },
+    )
+  }
 }

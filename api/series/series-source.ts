@@ -147,7 +147,9 @@ async function countPoints(
   intervals: readonly Interval[],
 ): Promise<readonly (readonly [Interval, number])[]> {
   const [finest] = intervals as [Interval]
-  const { from, to } = toRange(finest)
+  const from = toRange(finest).from
+  // The first observation of the last coarse bucket may lie after the end of the finest points.
+  const to = Math.max(...intervals.map((interval) => toRange(interval).to))
   const schema = z.object(Object.fromEntries(intervals.map((interval) => [`of_${interval}`, z.int()])))
   const ranges = intervals.map((interval) => {
     const range = toRange(interval)
@@ -169,8 +171,8 @@ async function countPoints(
 }
 
 /**
- * The coarsest interval with at least `points` points in a range, or the finest if there is none (docs/contract.md,
- * section 8).
+ * The coarsest interval with at least `points` points in a range; if there is none, the one with the most points, of
+ * equal ones the finest (docs/contract.md, section 8).
  * @throws DataError `storage`
  */
 export async function chooseInterval(
@@ -182,8 +184,11 @@ export async function chooseInterval(
   const { intervals, hasOwnPoints = false } = source
   const groups = hasOwnPoints ? intervals.map((interval) => [interval]) : [intervals]
   const counts = (await Promise.all(groups.map((group) => countPoints(db, source, toRange, group)))).flat()
-  const enough = counts.filter(([, count]) => count >= points)
-  return enough.at(-1)?.[0] ?? intervals[0]
+  const enough = counts.findLast(([, count]) => count >= points)
+  if (enough !== undefined) return enough[0]
+  // Old ranges may have coarse points only.
+  const most = Math.max(0, ...counts.map(([, count]) => count))
+  return counts.find(([, count]) => count === most)?.[0] ?? intervals[0]
 }
 
 /**

@@ -42,7 +42,7 @@ const points = z
   .max(MOST_POINTS, POINTS_RULE)
   .optional()
   .meta({
-    description: `Minimum number of points, at most ${MOST_POINTS}, instead of \`interval\`. Selects the coarsest interval with at least this number of points in the range, or else the finest. \`X-Series-Interval\` has the interval.`,
+    description: `Minimum number of points, at most ${MOST_POINTS}, instead of \`interval\`. Selects the coarsest interval with at least this number of points in the range, or else the one with the most points. \`X-Series-Interval\` has the interval.`,
     examples: [100],
   })
 

@@ -4,14 +4,8 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 import type { ClientKey, FairQueue } from '../admission/admission.ts'
 import { createSingleFlight } from '../cache/single-flight.ts'
 import type { ByteRange } from '../http/negotiation.ts'
+import type { RangedFile } from './send-file.ts'
 import { openUnnamed, writeAt } from './spool.ts'
-
-/** A long answer that is completely on the disk. */
-export interface AnswerFile {
-  readonly length: number
-  /** Reads a range. The file stays at least until the range has been read or the reader is closed. */
-  read(range: ByteRange): Readable
-}
 
 /** Starts writing the bytes; stops when the signal is aborted. */
 type Open = (signal: AbortSignal) => Promise<AsyncIterable<Buffer>>
@@ -20,11 +14,12 @@ export interface AnswerFiles {
   /** Whether the bytes that an entity tag names are on the disk. */
   has(tag: string): boolean
   /**
-   * Returns the bytes that an entity tag names; `open` writes them if they are not on the disk yet. Returns undefined
+   * Returns the bytes that an entity tag names, as a file that stays at least until a range has been read or its reader is
+   * closed; `open` writes them if they are not on the disk yet. Returns undefined
    * if there is no space or the disk fails. The caller must start reading in the same turn of the event loop. Rejects
    * with the reason of `signal` when the client disconnects.
    */
-  get(tag: string, client: ClientKey, open: Open, signal: AbortSignal): Promise<AnswerFile | undefined>
+  get(tag: string, client: ClientKey, open: Open, signal: AbortSignal): Promise<RangedFile | undefined>
 }
 
 interface CachedFile {
@@ -133,7 +128,7 @@ export function createAnswerFiles({ maxBytes, queue, log, openFile = openUnnamed
     })
     return entry
   }
-  const toAnswerFile = (entry: CachedFile): AnswerFile => ({
+  const toAnswerFile = (entry: CachedFile): RangedFile => ({
     length: entry.length,
     read: (range) => {
       entry.readers += 1

@@ -162,7 +162,7 @@ export function toPart({ method, headers }: IncomingMessage, entityTag: string, 
 }
 
 /**
- * Checks the `If-Match` precondition (RFC 9110, section 13.1.1). A null tag means that the answer has none.
+ * Checks the `If-Match` precondition (RFC 9110, section 13.1.1). A null tag means that the answer has none; it has no precondition then.
  * @throws Problem `precondition_failed`
  */
 export function checkIfMatch({ headers }: IncomingMessage, tag: string | null): void {

@@ -7,7 +7,6 @@ import { type AssembledBody, DataChanged, FORMATS, openFramed } from '../formats
 import { breakOff } from '../http/break-off.ts'
 import { FIXED_HEADERS } from '../http/headers.ts'
 import {
-  type ByteRange,
   chooseEncoding,
   type Encoding,
   isSameAs,
@@ -17,11 +16,12 @@ import {
   toTagValue,
 } from '../http/negotiation.ts'
 import type { RequestContext } from '../route/request-context.ts'
-import type { AnswerFile, AnswerFiles } from './answer-files.ts'
+import type { AnswerFiles } from './answer-files.ts'
 import type { Compression } from './compression.ts'
 import type { Head } from './ready-answer.ts'
 import type { LongAnswer } from './respond.ts'
-import { checkIfMatch, toPart, toPartHeaders, toRequestHeaders } from './respond.ts'
+import { checkIfMatch, toPart, toRequestHeaders } from './respond.ts'
+import { sendFile } from './send-file.ts'
 import type { Spools } from './spool.ts'
 
 /**
@@ -86,20 +86,6 @@ const selectsRange = ({ headers }: IncomingMessage, tag: string): boolean =>
   toByteRange(headers.range, Number.POSITIVE_INFINITY) !== undefined &&
   isSameAs(headers['if-range'], toEntityTag(tag, 'identity'))
 
-/** Sends a file or a range of it; for HEAD only its length. */
-async function sendFile(
-  { request, response }: RequestContext,
-  file: AnswerFile,
-  part: ByteRange | undefined,
-  headers: string[],
-): Promise<void> {
-  const range = part ?? { start: 0, end: file.length - 1 }
-  const lengths = part === undefined ? ['Content-Length', String(file.length)] : toPartHeaders(part, file.length)
-  response.writeHead(part === undefined ? 200 : 206, headers.concat(lengths))
-  if (request.method === 'HEAD') response.end()
-  else await pipeline(file.read(range), response)
-}
-
 /** The encoding of an answer, and how its compression stage is created; undefined for identity. */
 interface Stages {
   readonly encoding: Encoding
@@ -122,7 +108,7 @@ interface StreamingOptions {
   readonly compression: Pick<Compression, 'createStage'>
   /** For answers that are read in ranges. */
   readonly files: AnswerFiles
-  readonly admission: Pick<Admission, 'downloads' | 'longAnswers' | 'statements'>
+  readonly admission: Pick<Admission, 'clientKeyOf' | 'downloads' | 'longAnswers' | 'statements' | 'turns'>
 }
 
 /** How an answer is sent: its encoding, its tag, and whether it is first written to a file. */
@@ -215,7 +201,7 @@ export function createStreaming({ spools, compression, files, admission }: Strea
           : undefined
       if (file !== undefined) {
         const part = toPart(request, toEntityTag(tag, 'identity'), file.length)
-        return await sendFile(context, file, part, toHeaders())
+        return await sendFile({ request, response, admission }, file, part, toHeaders())
       }
       if (request.method === 'HEAD') return void response.writeHead(200, toHeaders()).end()
       await deliver(context, { client, answer, disconnected }, { encoding, toHeaders })

@@ -173,6 +173,30 @@ describe('lists with asOf', () => {
     }
   })
 
+  it('returns the quotes of now, with other changes than those that the provider reports', async () => {
+    for (const symbol of ['UNI', 'AAVE']) {
+      const { at, price, volume, cap } = (await readObservations(symbol)).at(-1) as Observation
+      const known = { price, volume_24h: volume, market_cap: cap, circulating_supply: 1e8 }
+      const reported = { is_latest: true, percent_change_24h: 1234, max_supply: 2e9 }
+      await storeQuotes(database.writer, [{ token: keyOf(symbol), at, ...known, ...reported }])
+    }
+    const all = (await (await fetch(`${cached?.url}/data/tokens?limit=500`)).json()) as TokenRow[]
+    const { rows } = await request<TokenRow>('/data/tokens', NOW)
+    const current = rows.map(({ symbol }) => all.find((one) => one.symbol === symbol))
+    expect(rows).toHaveLength(2)
+    const computed = [...CHANGES.map(([member]) => member), 'volumeChange24h', 'maxSupply', 'fullyDilutedMarketCap']
+    const toStored = (row: TokenRow | undefined) => ({
+      ...row,
+      financialData: Object.entries(row?.financialData ?? {}).filter(([member]) => !computed.includes(member)),
+    })
+    expect(rows.map(toStored)).toEqual(current.map(toStored))
+    const valuesOf = (list: readonly (TokenRow | undefined)[], member: string) =>
+      list.map((row) => row?.financialData[member])
+    expect(valuesOf(current, 'percentChange24h')).toEqual([1234, 1234])
+    expect(valuesOf(rows, 'percentChange24h')).toEqual([expect.any(Number), expect.any(Number)])
+    expect(valuesOf(rows, 'maxSupply')).toEqual([null, null])
+  })
+
   it('compares the treasury of a day with exactly 1, 7 and 30 days before', async () => {
     type Row = { name: string; treasuryData: Record<string, number | string | null> }
     const time = Date.UTC(2024, 3, 30, 15)

@@ -19,6 +19,8 @@ import { storeQuotes } from '../support/quotes.ts'
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const MINUTE = 60_000
 const SLOT = 5 * MINUTE
+/** The end of the current bucket of prices. */
+const BUCKET_END = (Math.floor(NOW / SLOT) + 1) * SLOT
 /** Prices are collected from this time on. Before it, a back-fill found only hourly prices. */
 const BEGIN = Date.parse('2024-03-08T00:00:00Z')
 const PATH = '/data/status/coverage'
@@ -30,6 +32,7 @@ let api: TestApi
 let fine: Token
 let mixed: Token
 let without: Token
+const clock = { now: NOW }
 
 interface Range {
   entity: string
@@ -114,7 +117,7 @@ beforeAll(async () => {
     failures: [{ provider: 'coinmarketcap', reason: new DataError('config', 'no key') }],
     answered: [],
   })
-  api = await startApi({ config, ...database, changeFeed, now: () => NOW })
+  api = await startApi({ config, ...database, changeFeed, now: () => clock.now })
 })
 afterAll(async () => {
   await api?.close()
@@ -167,13 +170,25 @@ describe(PATH, () => {
     ])
   })
 
+  it('keeps the entity tag within a bucket while nothing changes', async () => {
+    const tags = []
+    for (const later of [0, 8_000, 70_000]) {
+      clock.now = NOW + later
+      tags.push((await request(`${PATH}?dataset=prices&id=${fine.id}`)).headers.get('etag'))
+    }
+    clock.now = NOW
+    expect(new Set(tags).size).toBe(1)
+    const existing = { headers: { 'if-none-match': String(tags[0]) } }
+    expect((await request(`${PATH}?dataset=prices&id=${fine.id}`, existing)).status).toBe(304)
+  })
+
   it('returns the last thirty days of all entities by default, without gaps', async () => {
     const ranges = await coverage('dataset=prices')
     const entities = tokenPrices.entities(database.registry)
     expect(new Set(ranges.map(({ entity }) => entity))).toEqual(new Set(entities.map(({ id }) => id)))
     for (const { id } of entities) {
       const own = ranges.filter(({ entity }) => entity === id)
-      expect([own[0]?.from, own.at(-1)?.to]).toEqual([iso(NOW - 30 * DAY_MS), iso(NOW)])
+      expect([own[0]?.from, own.at(-1)?.to]).toEqual([iso(BUCKET_END - 30 * DAY_MS), iso(BUCKET_END)])
       expect(own.slice(1).map(({ from }) => from)).toEqual(own.slice(0, -1).map(({ to }) => to))
     }
     const last = ranges.filter(({ entity }) => entity === without.id).at(-1)

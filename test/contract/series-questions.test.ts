@@ -193,9 +193,9 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, dataset }) => {
   it('selects the coarsest interval with at least the requested number of points', async () => {
     const counts = new Map<Interval, number>()
     for (const interval of intervals) counts.set(interval, (await request(path, of(interval))).points.length)
+    const most = intervals.find((interval) => counts.get(interval) === Math.max(...counts.values()))
     for (const points of [2, 12, 60, 10_000]) {
-      const expected =
-        [...intervals].reverse().find((interval) => (counts.get(interval) ?? 0) >= points) ?? intervals[0]
+      const expected = [...intervals].reverse().find((interval) => (counts.get(interval) ?? 0) >= points) ?? most
       const { headers, points: found } = await request(path, join(query, `start=${START}`, `points=${points}`))
       expect(headers.get('x-series-interval'), `${points} of ${JSON.stringify([...counts])}`).toBe(expected)
       expect(found).toEqual((await request(path, of(expected as Interval))).points)
@@ -311,4 +311,14 @@ describe('series', () => {
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ detail: expect.stringContaining('one token') })
   })
+})
+
+it('selects a coarse point whose observation lies after the range, if there is no finer one', async () => {
+  const token = getToken(database.registry, 'COMP').key
+  const day = NOW - (NOW % DAY) - 20 * DAY
+  await storeQuotes(database.writer, [{ token, at: day + DAY / 2, price: 7, volume_24h: null }])
+  const toIso = (at: number) => new Date(at).toISOString()
+  const range = `start=${toIso(day)}&end=${toIso(day + DAY / 4)}`
+  const { points, headers } = await request('/data/tokens/historic-financial', `name=compound&${range}&points=10`)
+  expect([headers.get('x-series-interval'), points.map(({ timestamp }) => timestamp)]).toEqual(['1d', [toIso(day)]])
 })

@@ -11,6 +11,8 @@ export interface FuzzResult {
   readonly faults: readonly { readonly url: string; readonly fault: string }[]
   /** The number of clients that disconnected before their response. */
   readonly remaining: number
+  /** The number of responses that the service aborted. */
+  readonly aborted: number
 }
 
 /** Text of the engine, or a stack trace. */
@@ -56,13 +58,15 @@ function learn(existing: RequestValues, { route }: FuzzRequest, response: Respon
   }
 }
 
-/** The response, unless the client disconnects before its end. */
+/** The response; or whether the client disconnected before its end, or the service aborted it after its status 200. */
 async function sendRequest(url: string, remaining: AbortSignal | undefined) {
+  let response: Response | undefined
   try {
-    const response = await fetch(url, { signal: remaining ?? null })
+    response = await fetch(url, { signal: remaining ?? null })
     return { response, body: Buffer.from(await response.arrayBuffer()) }
   } catch (error) {
-    if (remaining?.aborted) return undefined
+    if (remaining?.aborted) return 'remaining'
+    if (response?.status === 200) return 'aborted'
     throw error
   }
 }
@@ -82,17 +86,19 @@ export async function runFuzz(options: {
   seed: number
   concurrency: number
   disconnecting?: number
+  /** Whether the service may abort a response that has begun, because its database breaks off. */
+  mayAbort?: boolean
   now: number
   onProgress?: (done: number) => void
 }): Promise<FuzzResult> {
-  const { url, against, requests, seed, concurrency, disconnecting = 0, now, onProgress } = options
+  const { url, against, requests, seed, concurrency, disconnecting = 0, mayAbort = false, now, onProgress } = options
   const random = createRandom(seed)
   // A separate generator, so that disconnects do not change the requests of a seed.
   const moments = createRandom(seed + 1)
   const existing: RequestValues = { ids: [], names: [], next: new Map() }
   const statuses = new Map<number, number>()
   const faults: { url: string; fault: string }[] = []
-  let [sent, remaining] = [0, 0]
+  let [sent, remaining, aborted] = [0, 0, 0]
   const send = async (): Promise<void> => {
     while (sent < requests && faults.length < MAX_FAULTS) {
       sent += 1
@@ -100,8 +106,13 @@ export async function runFuzz(options: {
       const leaves = moments.chance(disconnecting) ? AbortSignal.timeout(moments.below(LEAVES_WITHIN_MS)) : undefined
       const answer = await sendRequest(url + request.url, leaves)
       onProgress?.(sent)
-      if (answer === undefined) {
+      if (answer === 'remaining') {
         remaining += 1
+        continue
+      }
+      if (answer === 'aborted') {
+        aborted += 1
+        if (!mayAbort) faults.push({ url: request.url, fault: 'the response was aborted' })
         continue
       }
       const { response, body } = answer
@@ -113,5 +124,5 @@ export async function runFuzz(options: {
     }
   }
   await Promise.all(Array.from({ length: concurrency }, send))
-  return { statuses, faults, remaining }
+  return { statuses, faults, remaining, aborted }
 }

@@ -663,6 +663,28 @@ describe('/published', () => {
     expect([beyond.status, ((await beyond.json()) as { code: string }).code]).toEqual([416, 'range_not_satisfiable'])
   })
 
+  it('answers range requests like the rest of the API', async () => {
+    const [part] = await partitionsOf('tokens')
+    const bytes = part?.bytes ?? 0
+    const send = async (range: string, method = 'GET') => {
+      const response = await fetch(`${api.url}/published/${part?.path}`, { method, headers: { range } })
+      const { length } = await response.text()
+      return [
+        response.status,
+        response.headers.get('content-range'),
+        Number(response.headers.get('content-length')),
+        length > 0,
+      ]
+    }
+    expect(await send('bytes=0-3', 'HEAD')).toEqual([200, null, bytes, false])
+    for (const ignored of ['bytes=5-1', 'bytes=0-1,3-4', 'items=0-1'])
+      expect(await send(ignored), ignored).toEqual([200, null, bytes, true])
+    expect(await send(`bytes=-${bytes + 1}`)).toEqual([206, `bytes 0-${bytes - 1}/${bytes}`, bytes, true])
+    expect((await send('bytes=-0'))[0]).toBe(416)
+    const encoded = await fetch(`${api.url}/published/${part?.path.replaceAll('=', '%3D')}`, { method: 'HEAD' })
+    expect(encoded.status).toBe(200)
+  })
+
   it('serves each version of the files beside the data for ever, and their copies with revalidation', async () => {
     for (const { path, bytes } of (await catalogOf()).files) {
       const read = async (name: string) => {
@@ -682,16 +704,23 @@ describe('/published', () => {
     expect((await fetch(`${api.url}/published/catalog.json`, existing)).status).toBe(304)
   })
 
-  it.each(['', '/', '/tokens', '/nothing.parquet', '/..%2f..%2fetc%2fpasswd', '/.hidden', '/%00'])(
-    'has no file at /published%s',
-    async (path) => {
-      const response = await fetch(`${api.url}/published${path}`)
-      expect([response.status, response.headers.get('content-type')]).toEqual([
-        404,
-        'application/problem+json; charset=utf-8',
-      ])
-    },
-  )
+  it.each([
+    '',
+    '/',
+    '/tokens',
+    '/nothing.parquet',
+    '/..%2f..%2fetc%2fpasswd',
+    '/.hidden',
+    '/%00',
+    '/%',
+    '/a/../catalog.json%00',
+  ])('has no file at /published%s', async (path) => {
+    const response = await fetch(`${api.url}/published${path}`)
+    expect([response.status, response.headers.get('content-type')]).toEqual([
+      404,
+      'application/problem+json; charset=utf-8',
+    ])
+  })
 
   it('is read by ClickHouse through clickhouse.sql', async () => {
     const db = createDatabase(config.clickhouse, 'write')

@@ -15,14 +15,14 @@ export const toValues = ({ query }: Pick<SeenStatement, 'query'>, parameter: str
   [...query].flatMap(([name, value]) => (name.replace(/\d+$/, '') === `param_${parameter}` ? [value] : []))
 
 /** All of a body; or its first half, after which the response stalls or its connection is reset. */
-type BodyEnd = 'complete' | 'stall' | 'reset'
+export type BodyEnd = 'complete' | 'stall' | 'reset'
 
 /** A proxy in front of ClickHouse that records the statements and can delay them. */
 export async function startStatementDoor(target: string) {
   const statements: SeenStatement[] = []
   let [gate, open] = [Promise.resolve(), () => {}]
   let isCut = (_statement: number) => false
-  let end: BodyEnd = 'complete'
+  let toEnd: () => BodyEnd = () => 'complete'
   const server = createServer(async (request, response) => {
     const { method, headers, url = '/' } = request
     const statement = { query: new URL(url, target).searchParams, hasDisconnected: false }
@@ -34,6 +34,7 @@ export async function startStatementDoor(target: string) {
     if (statement.hasDisconnected) return
     const onward = send(new URL(url, target), { method, headers }, (answer) => {
       response.writeHead(answer.statusCode ?? 500, answer.headers)
+      const end = toEnd()
       if (end === 'complete') return void answer.pipe(response)
       const isReset = end === 'reset'
       answer.once('data', (bytes: Buffer) => {
@@ -56,9 +57,9 @@ export async function startStatementDoor(target: string) {
       })
     },
     release: () => open(),
-    /** Sets how the bodies of the next responses end. */
-    endBodies: (how: BodyEnd) => {
-      end = how
+    /** Sets how the bodies of the next responses end, all of them or each. */
+    endBodies: (how: BodyEnd | (() => BodyEnd)) => {
+      toEnd = typeof how === 'string' ? () => how : how
     },
     /**
      * Closes the connections of the selected statements without a response; statements are numbered by arrival from 0.

@@ -175,6 +175,12 @@ describe('createApiServer', () => {
     ).toEqual([412, 412, 200, 200, 200])
   })
 
+  it('ignores If-Match for answers without an ETag', async () => {
+    const { url } = await start()
+    for (const ifMatch of ['""', '"x"', ''])
+      expect((await fetch(`${url}/health/live`, { headers: { 'if-match': ifMatch } })).status, ifMatch).toBe(200)
+  })
+
   it('sends Cache-Control: private with rate-limit headers of one client', async () => {
     const limits = {
       keys: undefined,

@@ -2,6 +2,7 @@ import { Readable, Writable } from 'node:stream'
 import { expect, it, vi } from 'vitest'
 import type { ResponseLimit } from '../../api/admission/admission.ts'
 import { createFairQueue } from '../../api/admission/fair-queue.ts'
+import { createTurns } from '../../api/admission/turns.ts'
 import type { StreamAnswer } from '../../api/formats/formats.ts'
 import { Problem } from '../../api/problem/problem.ts'
 import type { RequestContext } from '../../api/route/request-context.ts'
@@ -38,7 +39,13 @@ const toStreaming = (spools: Spools, limits: { longAnswers?: ResponseLimit; stat
     },
     admission: {
       downloads: createFairQueue({ slots: 1, maxWaiting: 1, clock: () => 0 }, meters),
-      ...{ longAnswers: unlimited, statements: unlimited, ...limits },
+      ...{
+        clientKeyOf: () => 'client',
+        turns: createTurns(),
+        longAnswers: unlimited,
+        statements: unlimited,
+        ...limits,
+      },
     },
   })
 const toExchange = (response: Writable) =>

@@ -8,3 +8,7 @@ it(`covers only hours whose trades were read, in ${ORDERS} random orders from CL
   console.log(`CLAIMS_SEED=${CLAIMS_SEED} CLAIMS_ORDERS=${ORDERS}`)
   await expectTrueClaims(CLAIMS_SEED, ORDERS)
 })
+
+it('covers no hours that were not read after the state was lost while the node lagged behind its cursors', async () => {
+  await expectTrueClaims(206001712, 1, 0)
+})

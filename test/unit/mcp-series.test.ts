@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { seriesTool } from '../../api/mcp/tools/series.ts'
-import { HOUR_MS } from '../../shared/intervals.ts'
+import { HOUR_MS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { callTool, createSource, toReply } from '../support/mcp-tools.ts'
 
 const NOW = Date.parse('2026-05-06T12:00:00Z')
@@ -81,6 +81,56 @@ describe('series', () => {
     })
     expect((data.rows as unknown[][]).map(([, price]) => price)).toEqual([100, 2116, -1916, -1896])
   })
+
+  /** The route of prices over these observations: the first one of each bucket, in pages. */
+  const answerObserved =
+    (observations: readonly { readonly at: number; readonly price: number }[]) =>
+    ({ searchParams }: URL) => {
+      const interval = searchParams.get('interval') as Interval
+      const [start = 0, end = 0] = ['start', 'end'].map((name) => Date.parse(searchParams.get(name) ?? ''))
+      const points = new Map<number, number>()
+      for (const { at, price } of observations) {
+        const bucket = toBucketStart(at, interval)
+        if (bucket >= start && bucket < end && !points.has(bucket)) points.set(bucket, price)
+      }
+      const begin = Number(searchParams.get('cursor') ?? 0)
+      const next = begin + Number(searchParams.get('limit'))
+      const page = [...points].slice(begin, next)
+      const records = page.map(([at, price]) => ({ timestamp: new Date(at).toISOString(), quote: { USD: { price } } }))
+      return toReply(records, next < points.size ? { link: `</data/x?cursor=${next}>; rel="next"` } : {})
+    }
+
+  it.each([
+    ['1y', '5m', { points: 10, interval: '7d' }],
+    ['1y', '5m', { points: 200, interval: '7d' }],
+    ['3y', '30m', { points: 10, interval: '7d' }],
+  ])(
+    'summarizes the values between coarse points and ends with the newest one: %s, points %s %j',
+    async (last, finest, rows) => {
+      const [from, middle] = [NOW - Number.parseInt(last, 10) * 365 * 24 * HOUR_MS, NOW - 100 * 24 * HOUR_MS]
+      const observations = [
+        { at: from + STEP, price: 100 },
+        { at: from + 3 * STEP, price: 90 },
+        // After the first observation of its hour, day and week.
+        ...[0, 6, 7].map((buckets, index) => ({ at: middle + buckets * STEP, price: [101, 150, 99][index] ?? 0 })),
+        { at: NOW - 2 * STEP, price: 120 },
+        { at: NOW - STEP, price: 130 },
+      ]
+      const { source } = createSource(answerObserved(observations), NOW)
+      const { data } = await callTool(seriesTool, source, { ...PRICES, last, points: rows.points })
+      expect(data).toMatchObject({ interval: rows.interval, statisticsInterval: finest })
+      expect(data.statistics).toEqual({
+        'quote.USD.price': {
+          first: { at: new Date(from + STEP).toISOString().replace(':00.000', ''), value: 100 },
+          last: { at: '2026-05-06T11:55Z', value: 130 },
+          min: { at: new Date(from + 3 * STEP).toISOString().replace(':00.000', ''), value: 90 },
+          max: { at: new Date(middle + 6 * STEP).toISOString().replace(':00.000', ''), value: 150 },
+          change: 30,
+          changePercent: 30,
+        },
+      })
+    },
+  )
 
   it('returns every point, without files, if all fit', async () => {
     const { source } = sourceOf()

@@ -1,7 +1,14 @@
 import { z } from 'zod'
 import { toSeriesDueEnd } from '../../../shared/buckets.ts'
 import { datasets } from '../../../shared/datasets/list.ts'
-import { countBuckets, INTERVALS, type Interval } from '../../../shared/intervals.ts'
+import {
+  countBuckets,
+  INTERVAL_SECONDS,
+  INTERVALS,
+  type Interval,
+  type TimeRange,
+  toBucketStart,
+} from '../../../shared/intervals.ts'
 import { FORMATS } from '../../formats/formats.ts'
 import { nearestPath } from '../../parameters/kinds.ts'
 import { type Call, defineTool, type FileLink, type ToolAnswer } from '../define-tool.ts'
@@ -9,17 +16,17 @@ import { Mistake } from '../mistake.ts'
 import { chooseInterval, toRange } from '../range.ts'
 import { checkWhere, type Parameters, resolveExact, toCursor, toFacts, toOf, toPath, toRecords } from '../requests.ts'
 import type { Reply } from '../source.ts'
-import { findGaps, toStatistics } from '../statistics.ts'
+import { createStatistics, findGaps, type Statistics } from '../statistics.ts'
 import { cutToSize, type Json, shorten, valueAt } from '../table.ts'
 import { findTopic, type Topic } from '../topics.ts'
 
 const MOST_MEMBERS = 6
 const MOST_GAPS = 10
-/**
- * Maximum number of points for statistics: a year of hours. They are read in pages, so that other requests run in
- * between.
- */
+/** Maximum number of buckets from which rows and gaps are selected: a year of hours. */
 const MOST_READ = 10_000
+/** Maximum number of buckets for statistics: a year of five minutes. */
+const MOST_SUMMARIZED = 110_000
+/** Points are read in pages, so that other requests run in between. */
 const PAGE = 2_000
 
 /** Other arguments of the tool set these parameters, or the tool sets them itself. */
@@ -56,11 +63,14 @@ interface ResolvedSeries {
   readonly interval: Interval
   /** The finest interval that statistics of the range can cover. */
   readonly statisticsInterval: Interval
+  readonly range: TimeRange
   readonly parameters: Parameters
 }
 
 const MOSTLY_MISSING =
   'More than half is missing. A coarser interval may have it; the tool status with the dataset and an id returns the reason.'
+
+const toStepMs = (interval: Interval) => INTERVAL_SECONDS[interval] * 1000
 
 const isNumber = (type: string) => /^(number|integer)/.test(type)
 
@@ -75,13 +85,13 @@ function toMembers(topic: Topic, requested: readonly string[] | undefined): read
 }
 
 /** @throws Mistake for too many points, with the finest interval that has few enough. */
-function checkLength(topic: Topic, interval: Interval, range: { readonly from: number; readonly to: number }): void {
+function checkLength(topic: Topic, interval: Interval, range: TimeRange): void {
   const count = countBuckets(range.from, range.to, interval)
   if (count <= MOST_READ) return
   const coarser = topic.intervals.find((one) => countBuckets(range.from, range.to, one) <= MOST_READ)
   const advice = coarser === undefined ? '' : `use interval ${coarser}, or `
   throw new Mistake(
-    `The range has ${count} points at ${interval}, but statistics cover at most ${MOST_READ}: ${advice}a shorter range.`,
+    `The range has ${count} points at ${interval}, but an answer covers at most ${MOST_READ}: ${advice}a shorter range.`,
   )
 }
 
@@ -108,7 +118,9 @@ async function resolveSeries(call: SeriesCall): Promise<ResolvedSeries> {
     time: topic.members.find(({ type, path }) => type === 'time' && !path.includes('.'))?.path ?? '',
     members,
     interval,
-    statisticsInterval: topic.intervals.find((one) => countBuckets(range.from, range.to, one) <= MOST_READ) ?? interval,
+    statisticsInterval:
+      topic.intervals.find((one) => countBuckets(range.from, range.to, one) <= MOST_SUMMARIZED) ?? interval,
+    range,
     parameters: { ...toOf(ids.length === 1 ? ids : [of ?? []].flat()), ...where, start, end, interval, order: 'asc' },
   }
 }
@@ -157,27 +169,17 @@ interface Points {
 function toData(
   call: SeriesCall,
   resolved: ResolvedSeries,
-  { rows: { first, records }, finest }: { readonly rows: Points; readonly finest: Points },
+  { rows: { first, records }, statistics }: { readonly rows: Points; readonly statistics: Statistics },
   files: ReturnType<typeof toFiles>,
 ) {
   const { topic, interval, statisticsInterval, members } = resolved
-  const toTimes = (list: readonly Json[], step: Interval) =>
-    list.map((record) => toShortTime(String(record[resolved.time]), step))
-  const times = toTimes(records, interval)
-  const finestTimes = toTimes(finest.records, statisticsInterval)
+  const times = records.map((record) => toShortTime(String(record[resolved.time]), interval))
   const due = findDueEnd(topic, interval, call.source.now())
   const dueRecords = records.filter((record) => Date.parse(String(record[resolved.time])) < due)
   const gaps = findGaps(times, dueRecords, members)
   const filled = records.flatMap((record, index) =>
     members.every((path) => valueAt(record, path) === null) ? [] : [index],
   )
-  const statistics = members.map((path) => [
-    path,
-    toStatistics(
-      finestTimes,
-      finest.records.map((record) => valueAt(record, path)),
-    ) ?? null,
-  ])
   const limit = topic.has('cursor') ? { limit: String(Math.max(records.length, 1)) } : {}
   const { answer, shown } = cutToSize(Math.min(filled.length, call.input.points), (count) => {
     const { selected, step } = thin(filled, count)
@@ -187,7 +189,7 @@ function toData(
       interval,
       ...toShowing(selected.length, filled.length, step),
       statisticsInterval,
-      statistics: Object.fromEntries(statistics),
+      statistics: statistics.summarize(),
       columns: [resolved.time, ...members],
       rows: selected.map((index) => [
         times[index],
@@ -203,38 +205,74 @@ function toData(
   return { answer, points: filled.length, missing: answer.missing, isThinned: shown < filled.length }
 }
 
-/** Reads all points of the range, in pages. */
-async function readPoints(
+/** Reads the points of the parameters in pages. */
+async function* readPages(
   { source, signal }: Pick<SeriesCall, 'source' | 'signal'>,
-  resolved: ResolvedSeries,
-): Promise<Points> {
-  const { topic, parameters } = resolved
+  { topic, parameters }: Pick<ResolvedSeries, 'topic' | 'parameters'>,
+): AsyncGenerator<Reply> {
   const format = topic.has('format') ? { format: 'ndjson' } : {}
   const limit = topic.has('cursor') ? { limit: String(PAGE) } : {}
-  const toPagePath = (cursor?: string) =>
-    toPath(topic.path, { ...parameters, fill: 'null', ...limit, cursor, ...format })
-  const first = await source.request(toPagePath(), signal)
-  const records = [...toRecords(first)]
-  for (let cursor = toCursor(first); cursor !== undefined; ) {
-    const page = await source.request(toPagePath(cursor), signal)
-    records.push(...toRecords(page))
+  let cursor: string | undefined
+  do {
+    const page = await source.request(toPath(topic.path, { ...parameters, ...limit, cursor, ...format }), signal)
+    yield page
     cursor = toCursor(page)
+  } while (cursor !== undefined)
+}
+
+/** Reads a record for each bucket of the range. */
+async function readBuckets(call: SeriesCall, { topic, parameters }: ResolvedSeries): Promise<Points> {
+  const records: Json[] = []
+  let first: Reply | undefined
+  for await (const page of readPages(call, { topic, parameters: { ...parameters, fill: 'null' } })) {
+    first ??= page
+    records.push(...toRecords(page))
   }
-  return { first, records }
+  return { first: first as Reply, records }
+}
+
+/**
+ * The ranges of which statistics are computed. Coarse points do not have the values of the first and the last bucket
+ * completely, so finer points are read for these.
+ */
+function toSummarized({ topic, statisticsInterval, range }: ResolvedSeries): (TimeRange & { interval: Interval })[] {
+  const [finest = statisticsInterval] = topic.intervals
+  const whole = { ...range, interval: statisticsInterval }
+  if (statisticsInterval === finest) return [whole]
+  const head = {
+    from: range.from,
+    to: toBucketStart(range.from, statisticsInterval) + toStepMs(statisticsInterval),
+  }
+  const tail = { from: Math.max(range.from, toBucketStart(range.to - 1, statisticsInterval)), to: range.to }
+  return [{ ...head, interval: finest }, whole, { ...tail, interval: finest }]
+}
+
+/** Statistics of the range. Coarse points miss the highest and lowest values, and begin and end elsewhere. */
+async function readStatistics(call: SeriesCall, resolved: ResolvedSeries, rows: Points): Promise<Statistics> {
+  const { topic, time, members, interval, statisticsInterval, parameters } = resolved
+  const statistics = createStatistics(members)
+  const add = (records: readonly Json[], step: Interval) => {
+    for (const record of records) statistics.add(toShortTime(String(record[time]), step), record)
+  }
+  for (const { from, to, interval: step } of toSummarized(resolved)) {
+    if (step === interval && step === statisticsInterval) {
+      add(rows.records, step)
+      continue
+    }
+    const [start, end] = [from, to].map((ms) => new Date(ms).toISOString())
+    for await (const page of readPages(call, { topic, parameters: { ...parameters, start, end, interval: step } }))
+      add(toRecords(page), step)
+  }
+  return statistics
 }
 
 async function run(call: SeriesCall): Promise<ToolAnswer> {
   const resolved = await resolveSeries(call)
   const { topic, interval } = resolved
   const files = toFiles(call.source.base, resolved)
-  const rows = await readPoints(call, resolved)
-  // Coarse points miss the highest and lowest values, and begin and end elsewhere.
-  const { parameters, statisticsInterval } = resolved
-  const finest =
-    statisticsInterval === interval
-      ? rows
-      : await readPoints(call, { ...resolved, parameters: { ...parameters, interval: statisticsInterval } })
-  const { answer, points, missing, isThinned } = toData(call, resolved, { rows, finest }, files)
+  const rows = await readBuckets(call, resolved)
+  const statistics = await readStatistics(call, resolved, rows)
+  const { answer, points, missing, isThinned } = toData(call, resolved, { rows, statistics }, files)
   return {
     summary: `${points} points of ${topic.name}, each ${interval}; ${missing} missing.`,
     data: answer,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { DatasetFacts } from '../../../shared/datasets/define-dataset.ts'
 import { datasets } from '../../../shared/datasets/list.ts'
-import { DAY_MS, END_OF_TIME } from '../../../shared/intervals.ts'
+import { DAY_MS, END_OF_TIME, INTERVAL_SECONDS, toBucketStart } from '../../../shared/intervals.ts'
 import { COVERAGE_STATES, type CoverageQuery, MOST_RANGES, readRanges } from '../../coverage/ranges.ts'
 import { idValue, timeValue } from '../../formats/formats.ts'
 import { oneId, time } from '../../parameters/kinds.ts'
@@ -54,7 +54,10 @@ export const coverageRoute = defineRoute({
     start: time(`First moment, inclusive; ${DEFAULT_DAYS} days before the end when it is not given.`, '2024-01-01', {
       earliest: EARLIEST,
     }).optional(),
-    end: time('Last moment, exclusive; default: now.', '2024-01-08T00:00:00Z').optional(),
+    end: time(
+      "Last moment, exclusive; default: the end of the current bucket of the dataset's cadence.",
+      '2024-01-08T00:00:00Z',
+    ).optional(),
   },
   response: z.array(range),
   datasets: [],
@@ -82,7 +85,9 @@ function toCoverageQuery(
 ): CoverageQuery {
   // The parameter accepts only these names.
   const dataset = datasets.find(({ name }) => name === query.dataset) as DatasetFacts
-  const { id, end: to = now, start: from = Math.max(0, to - DEFAULT_DAYS * DAY_MS) } = query
+  // Requests within a bucket have the same range, so that an unchanged answer keeps its entity tag.
+  const bucketEnd = toBucketStart(now, dataset.cadence) + INTERVAL_SECONDS[dataset.cadence] * 1000
+  const { id, end: to = bucketEnd, start: from = Math.max(0, to - DEFAULT_DAYS * DAY_MS) } = query
   checkRange({ start: from, end: to })
   if (to > END_OF_TIME)
     throw new Problem(

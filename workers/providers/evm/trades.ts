@@ -115,7 +115,9 @@ async function fetchNew(
     return () => start
   })
   const readTo = head.timestamp * 1000
-  const readings = await openReadings(state, reader.slug, { pools, isFirst: resumed.isFirst, startsAt, readTo })
+  const isAhead = (address: string) => resumed.firstOf(address) > head.number + 1
+  const { isFirst } = resumed
+  const readings = await openReadings(state, reader.slug, { pools, isFirst, isAhead, startsAt, readTo })
   const { rows, turns, finished } = await readOn(reader, request, {
     ...{ pools, failed, firstOf: resumed.firstOf, to: head.number },
     hold: (turns, gaps) => holdBack(state, reader.slug, { turns, gaps, slot }),

@@ -128,7 +128,7 @@ function createPriceForeign(
     return Promise.all(
       addresses.map(async (address, at) => {
         const priceAt = await fetchPrices(prices, toCoin(chain, address), seconds, seconds, signal)
-        return { address, decimals: decimals[at] ?? 0, price: priceAt(seconds) }
+        return { address, decimals: decimals[at] as number, price: priceAt(seconds) }
       }),
     )
   }

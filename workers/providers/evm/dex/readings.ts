@@ -13,6 +13,8 @@ interface PoolReading {
   readonly pools: readonly Pool[]
   /** Returns whether a pool has no cursor yet, by address. It then starts at `startsAt` (Unix milliseconds). */
   isFirst(address: string): boolean
+  /** Returns whether a pool was read beyond the newest final block, because the node lags behind. */
+  isAhead(address: string): boolean
   readonly startsAt: number
   /** The time of the newest final block, in Unix milliseconds. */
   readonly readTo: number
@@ -34,7 +36,7 @@ export interface TokenReadings {
 export async function openReadings(
   state: JobState,
   chain: string,
-  { pools, isFirst, startsAt, readTo }: PoolReading,
+  { pools, isFirst, isAhead, startsAt, readTo }: PoolReading,
 ): Promise<TokenReadings> {
   const name = `since.${chain}`
   const stored = new Map(Object.entries((await recall(state, name, times)) ?? {}))
@@ -45,6 +47,9 @@ export async function openReadings(
     if (before === undefined) return own.every(({ address }) => isFirst(address)) ? startsAt : readTo
     return own.some(({ address }) => isFirst(address)) ? Math.max(before, startsAt) : before
   }
+  /** Whether the reading began at a cursor after `readTo`, whose time is not known. */
+  const isUnknown = ({ contractAddress }: Pick<Token, 'contractAddress'>) =>
+    !stored.has(contractAddress) && toPoolsOf([contractAddress], pools).some(({ address }) => isAhead(address))
   return {
     beganAt,
     note(tokens, { finished, moved }) {
@@ -54,6 +59,7 @@ export async function openReadings(
       for (const { address, token, quote } of pools)
         if (moved.has(address) || isFirst(address)) for (const end of [token, quote]) next.delete(end)
       for (const token of tokens) {
+        if (isUnknown(token)) continue
         const since = beganAt(token)
         const unread = Math.max(since, toBucketStart(readTo, '1h'))
         next.set(token.contractAddress, isFinished.has(token.key) ? unread : since)
