@@ -4,6 +4,7 @@ import { DataError, toReason } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS, INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { inTime } from '../answers/answer.ts'
+import type { Representation } from '../answers/formats.ts'
 import { type Rows, readAnswer } from '../answers/rows.ts'
 import { withSignal } from '../cache/single-flight.ts'
 import { toObject } from '../records/columns.ts'
@@ -34,13 +35,33 @@ export const pricePoint = z
     timestamp: timeValue.describe('Start of the bucket.'),
     quote: quote.describe('The first observation of the bucket.'),
   })
-  .meta({ id: 'PricePoint', description: 'One bucket of a series of prices.' })
+  .describe('One bucket of a series of prices.')
 export const priceRow = z.strictObject({
   id: idValue.describe('Id of the token.'),
   name: z.string().describe('Name of the token.'),
   symbol: z.string().describe('Symbol of the token.'),
   ...pricePoint.shape,
 })
+
+/** The provider of an observation, which `include=source` adds to points and rows. */
+const SOURCE =
+  'Provider of the observation; null for observations of versions that did not store it. With `include=source`.'
+export const observationSource = { source: z.string().nullable().describe(SOURCE) }
+export const sourcedPoint = pricePoint.extend(observationSource)
+/** A point in the documentation. */
+export const documentedPoint = pricePoint
+  .extend({ source: observationSource.source.optional().describe(SOURCE) })
+  .meta({ id: 'PricePoint', description: 'One bucket of a series of prices.' })
+export const sourcedRow = priceRow.extend(observationSource)
+
+/** Whether an answer has the provider of each observation. */
+export const hasSource = ({ fields }: Pick<Representation, 'fields'>): boolean => fields.includes('source')
+
+/** SQL of observations (`as_of`) with their `source`; `where` limits the providers' rows to those of the tokens. */
+export const withSourceSql = (observations: string, token: string, where: string): string => `
+SELECT p.*, nullIf(toString(s.provider), '') AS source FROM (${observations}) AS p
+LEFT JOIN (SELECT token AS token_key, observed_at AS at, provider FROM price_sources FINAL WHERE ${where}) AS s
+  ON s.token_key = ${token} AND s.at = p.as_of`
 
 export const VALUES = 'price, volume_24h, market_cap, total_supply, circulating_supply'
 
@@ -61,7 +82,7 @@ export function toTier(interval: Interval): { table: string; time: string; isOfT
  * SQL condition for the range in the parameters `token`, `from` and `to`; with several ranges each name ends with its
  * number.
  */
-const RANGE = (column: string, number: number | '' = '') => `token = {token${number}: UInt64}
+export const RANGE = (column: string, number: number | '' = '') => `token = {token${number}: UInt64}
   AND ${column} >= fromUnixTimestamp64Milli({from${number}: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to${number}: Int64}, 'UTC')`
 
 // `from` and `to` lie on the grid of the interval, so that a range of observations is a range of complete buckets.

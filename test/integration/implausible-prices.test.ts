@@ -2,7 +2,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Token } from '../../shared/registry/entities.ts'
 import { readFailing } from '../../shared/store/failing-providers.ts'
+import { releaseSuspect } from '../../workers/commands/suspect-prices.ts'
 import prices from '../../workers/jobs/prices.ts'
+import { findSuspects } from '../../workers/prices/state.ts'
 import { sendJson, startProviderServer } from '../provider-server.ts'
 import { emptyLedger, readLedger, runFor } from '../support/answered.ts'
 import { loadFewDaos } from '../support/few-daos.ts'
@@ -240,6 +242,42 @@ describe('price in doubt', () => {
     const collected = await runFor(pipeline, prices, range, { ids: [token.id] })
     expect(collected.rows).toBe(0)
     expect(await readPrices()).toEqual([2])
+  })
+})
+
+describe('withheld price', () => {
+  const TABLES = ['token_prices', 'token_quotes', 'token_price_rollups', 'price_sources', 'history_changes']
+  /** Everything that percent changes, candles, sums, the Index and alerts read of prices. */
+  const readStored = () =>
+    Promise.all(
+      TABLES.map((table) => read(`SELECT * FROM ${table} FINAL ORDER BY ALL`, z.record(z.string(), z.unknown()))),
+    )
+
+  it('changes nothing that is stored, so that nothing computed from prices moves', async () => {
+    await collectNext(2, 2)
+    const before = await readStored()
+    await collectNext(20)
+    expect(await readStored()).toEqual(before)
+  })
+
+  it('is stored at its own time by the command of the operator, with its coverage and change', async () => {
+    await collectNext(2, 2)
+    await collectNext(20)
+    const range = { from: pipeline.clock.now - SLOT_MS, to: pipeline.clock.now + SLOT_MS }
+    const [suspect] = await findSuspects(pipeline.database.db, { tokens: [token.key], ...range })
+    if (suspect === undefined) throw new Error('no price is suspect')
+    const { config, context, clock } = pipeline
+    // The change of a past price is recorded after its slot.
+    clock.now += 2 * SLOT_MS
+    const stores = { db: context.db, redis: context.redis, prefix: config.redis.prefix, now: () => clock.now }
+    await releaseSuspect(stores, config, token, suspect)
+    await releaseSuspect(stores, config, token, suspect)
+    expect(await readPrices()).toEqual([2, 20])
+    expect((await readSources())[1]).toMatchObject({ provider: 'coinmarketcap', agreement: 'released' })
+    expect(await readSuspects()).toMatchObject([{ price: 20, state: 'released' }])
+    const stored = (await readLedger(pipeline, prices, [token])).filter(({ state }) => state === 'stored')
+    expect(stored.map(({ buckets }) => buckets)).toEqual([2])
+    expect(await read('SELECT job FROM history_changes FINAL', z.object({ job: z.string() }))).toHaveLength(1)
   })
 })
 

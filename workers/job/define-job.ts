@@ -184,6 +184,8 @@ export interface Confirmed {
   readonly answered: ReadonlyMap<number, string>
   /** The reasons of the entities without a value, by key. */
   readonly withheld: ReadonlyMap<number, string>
+  /** The number of entities for which the values of a provider are not used. */
+  readonly excluded: ReadonlyMap<string, number>
   /** The providers whose values of some entities are not stored. */
   readonly failures: readonly { readonly provider: string; readonly reason: DataError }[]
 }

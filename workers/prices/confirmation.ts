@@ -168,7 +168,11 @@ export async function openPriceConfirmation(
         }
       }
       for (const [key, reason] of withheld) log.warn({ token: cases.get(key)?.name, reason }, 'price withheld')
-      return { rows, answered, withheld, failures: toFailures(all()) }
+      const exclusions = toExclusions(all())
+      const excluded = new Map(
+        sources.map(({ provider }) => [provider, exclusions.filter((one) => one.provider === provider).length]),
+      )
+      return { rows, answered, withheld, excluded, failures: toFailures(exclusions) }
     },
 
     takeOut: createTakeOut(db, slot, () => ({
@@ -221,11 +225,19 @@ const toOutdated = ({ provider, price, at }: Quote, last: LastPrice | undefined)
     `${provider}: its newest value ${price} is of ${new Date(at).toISOString()} and not confirmed, last ${last?.price ?? 'unknown'}`,
   )
 
-/** Names the providers whose prices of some tokens are not stored. */
-function toFailures(cases: readonly TokenCase[]): Confirmed['failures'] {
-  const excluded = cases.flatMap(({ name, before, decided }) =>
+interface NamedExclusion {
+  readonly provider: string
+  /** Name of the token. */
+  readonly name: string
+}
+
+const toExclusions = (cases: readonly TokenCase[]): NamedExclusion[] =>
+  cases.flatMap(({ name, before, decided }) =>
     (decided?.memory ?? before).exclusions.map(({ provider }) => ({ provider, name })),
   )
+
+/** Names the providers whose prices of some tokens are not stored. */
+function toFailures(excluded: readonly NamedExclusion[]): Confirmed['failures'] {
   return [...groupBy(excluded, ({ provider }) => provider)].map(([provider, own]) => {
     const names = own.slice(0, MOST_NAMES).map(({ name }) => name)
     const more = own.length > names.length ? ` and ${own.length - names.length} more` : ''

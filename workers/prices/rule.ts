@@ -1,7 +1,7 @@
 import { DAY_MS, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 
 /**
- * The rule that decides which price of a slot is stored (docs/providers.md, "Which price is stored"). It reads no clock
+ * The rule that decides which price of a slot is stored (docs/operations.md). It reads no clock
  * and no store: equal inputs give equal decisions, so a slot may be decided again after any failure.
  */
 

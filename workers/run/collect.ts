@@ -41,6 +41,8 @@ interface Assignment {
   readonly confirmation?: Confirmation | undefined
   /** Counts elements that are not stored, by reason. */
   readonly onRejected?: (reason: string, count: number) => void
+  /** Counts the withheld values of the slot, and by provider the entities whose values are not used. */
+  readonly onConfirmed?: (withheld: number, excluded: ReadonlyMap<string, number>) => void
   /** Returns the rows that can be stored. Throws a DataError if the provider's response cannot be trusted. */
   check(provider: string, candidates: readonly object[]): CheckedRows
 }
@@ -103,7 +105,7 @@ export async function collect(
       }
     }
   }
-  if (confirmation !== undefined) failures.push(...addConfirmed(confirmation, results, answers))
+  if (confirmation !== undefined) failures.push(...addConfirmed(confirmation, results, answers, assignment.onConfirmed))
   return { results, rejected, answers, failures, more }
 }
 
@@ -112,8 +114,10 @@ function addConfirmed(
   confirmation: Confirmation,
   results: ProviderRows[],
   answers: Answers,
+  onConfirmed: Assignment['onConfirmed'],
 ): readonly ProviderFailure[] {
-  const { rows, answered, withheld, failures } = confirmation.finish()
+  const { rows, answered, withheld, excluded, failures } = confirmation.finish()
+  onConfirmed?.(withheld.size, excluded)
   for (const [provider, own] of groupBy(rows, (one) => one.provider)) {
     const before = results.findIndex((result) => result.provider === provider)
     const result = results[before] ?? { provider, rows: [], read: [], steps: [] }

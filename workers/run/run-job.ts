@@ -270,6 +270,8 @@ async function collectChecked(
     range: payload.kind === 'slot' ? undefined : payload,
     answersFrom: toAnswersFrom(running),
     confirmation,
+    onConfirmed: (withheld: number, excluded: ReadonlyMap<string, number>) =>
+      context.metrics?.confirmed(job.name, withheld, excluded),
     timeColumn: job.dataset.series.time,
     resumes: job.resumes,
     state,
