@@ -2,13 +2,18 @@ import { z } from 'zod'
 import { createBatcher } from '../../shared/batcher.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS, INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { inTime } from '../answers/answer.ts'
-import type { Representation } from '../answers/formats.ts'
-import { type Rows, readAnswer } from '../answers/rows.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { withSignal } from '../cache/single-flight.ts'
-import { toObject } from '../records/columns.ts'
-import { idValue, numberOrNull, timeValue } from '../records/table.ts'
+import {
+  idValue,
+  inTime,
+  numberOrNull,
+  type Representation,
+  type Rows,
+  readAnswer,
+  timeValue,
+  toObject,
+} from '../formats/formats.ts'
 import type { PointsRange, StoredPoints, StoredRows } from '../route/stored-points.ts'
 import { toChunkMs, writeRows } from '../series/chunks.ts'
 import { type ColumnTypes, readNative, selectRange, selectToken } from './stored-rows.ts'

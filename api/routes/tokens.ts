@@ -1,11 +1,10 @@
 import { z } from 'zod'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { toStaleAt } from '../../shared/store/readiness.ts'
-import { defineList, listedTokens } from '../lists/list.ts'
-import { isCurrentAt, lastCurrentRows } from '../lists/past-quotes.ts'
+import { toStaleAt } from '../../shared/store/store.ts'
+import { idValue, numberOrNull, timeValue, uint8 } from '../formats/formats.ts'
+import { defineList, isCurrentAt, lastCurrentRows, listedTokens } from '../lists/lists.ts'
 import { observationSource } from '../prices/points.ts'
-import { idValue, numberOrNull, timeValue, uint8 } from '../records/table.ts'
 
 /** The first members of a token in the records of tokens and of DAOs. Financial data comes between these and `tokenLinks`. */
 export const tokenFacts = {

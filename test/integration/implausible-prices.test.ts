@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Token } from '../../shared/registry/entities.ts'
-import { readFailing } from '../../shared/store/failing-providers.ts'
+import { readFailing } from '../../shared/store/store.ts'
 import { releaseSuspect } from '../../workers/commands/suspect-prices.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { findSuspects } from '../../workers/prices/state.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { createDatabase, type Database } from '../../shared/store/store.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createHandFeed, startApi, type TestApi } from '../support/api.ts'

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { DataError } from '../../shared/errors.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { type TimeRange, toMs } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { CheckedRows, Confirmation, ConfirmationInput, Confirmed, PlausibilityCheck } from '../job/define-job.ts'
 import {
   type Decided,

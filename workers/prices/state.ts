@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { HOUR_MS, toMs } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { Decided, LastPrice, Memory, Suspect } from './rule.ts'
 
 /** Suspects older than this no longer matter to the rule, which waits at most a day. */

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { toMs } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { toAltered } from '../../shared/store/topology.ts'
+import { type Database, toAltered } from '../../shared/store/store.ts'
 import type { TakenOut } from '../job/define-job.ts'
 import type { Quote } from './rule.ts'
 import { OWN_MS, type StoredSuspect, writeSuspects } from './state.ts'
