@@ -59,7 +59,7 @@ describe('include=source', () => {
     expect(lines[0]).toMatch(/,"?source"?\r?$/)
     expect(lines.at(-1)).toMatch(/,"?coinmarketcap"?\r?$/)
     const other = pipeline.registry.tokens.find(({ symbol }) => symbol === 'AAVE')?.id
-    const several = await get(`${series()},${other}&format=csv&include=source`)
+    const several = await get(`${series()}&id=${other}&format=csv&include=source`)
     expect(several.match(/,"?coinmarketcap/g)).toHaveLength(2)
   })
 
