@@ -4,7 +4,7 @@ import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Lifetime } from '../../shared/registry/entities.ts'
 import { type Representation, toObject } from '../formats/formats.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
-import { manyReferences, page } from '../parameters/kinds.ts'
+import { include, manyReferences, page } from '../parameters/kinds.ts'
 import { toQuestions } from '../parameters/questions.ts'
 import { type AppContext, type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import {
@@ -94,6 +94,15 @@ interface List extends Omit<Described, 'tag'> {
   readonly pastJoins?: string
   /** SQL of the condition that an entity has a record; by default all have one. */
   readonly where?: string
+  /** Another member of the records, last, which `include` brings. */
+  readonly included?: {
+    readonly name: string
+    readonly description: string
+    readonly record: z.ZodObject
+    readonly value: string
+    readonly joins: string
+    readonly pastJoins: string
+  }
   /** Set if the records depend on the clock or need parameters that are computed for each request. */
   readonly toTimeScope?: (call: Pick<AppContext, 'db' | 'registry' | 'now'>) => Promise<TimeScope>
 }
@@ -113,15 +122,19 @@ export interface ListRoute extends Route {
 }
 
 /** The statement that loads the records: `key`, `name`, `market_cap`, `as_of`, `record`. */
-function toRecordsSql(list: List, isPast: boolean): string {
+function toRecordsSql(list: List, isPast: boolean, included?: List['included']): string {
   const { from, alias } = list.of
-  const record = toObject(list.record, list.values)
+  const record =
+    included === undefined
+      ? toObject(list.record, list.values)
+      : toObject(included.record, `${list.values}, ${included.value}`)
   // For a past moment the keys are those of the entities that existed then.
   const isListed = isPast ? 'true' : `${alias}.live`
   return `
 SELECT ${alias}.key AS key, ${alias}.name AS name, q.market_cap AS market_cap, ${list.asOf} AS as_of, ${record} AS record
 FROM ${from(isPast ? PAST_QUOTES : QUOTES)}
 ${(isPast ? list.pastJoins : list.joins) ?? ''}
+${(isPast ? included?.pastJoins : included?.joins) ?? ''}
 WHERE ${isListed} AND ({all: Bool} OR has({keys: Array(UInt64)}, ${alias}.key)) AND (${list.where ?? 'true'})`
 }
 
@@ -132,7 +145,15 @@ WHERE ${isListed} AND ({all: Bool} OR has({keys: Array(UInt64)}, ${alias}.key)) 
 export function defineList(list: List): ListRoute {
   const { kind, tag, noun } = list.of
   const questions = toQuestions(list.record)
+  const { included } = list
   const sql = { now: toRecordsSql(list, false), past: toRecordsSql(list, true) }
+  const isWider = ({ fields }: Representation) => included !== undefined && fields.includes(included.name)
+  /** Without the included member, the record is the usual one. */
+  const toUsual = (representation: Representation): Representation => {
+    if (included === undefined || isWider(representation)) return representation
+    const hasAllFields = representation.fields.length === Object.keys(list.record.shape).length
+    return { ...representation, record: list.record, hasAllFields }
+  }
   const readQuery = ({ query, registry, now }: ListCall): { at: number | undefined; listQuery: ListQuery } => {
     const at = query.asOf as number | undefined
     checkPast(at, now())
@@ -153,6 +174,11 @@ export function defineList(list: List): ListRoute {
     there: at === undefined ? undefined : kind.all(registry).flatMap((one) => (wasThere(one, at) ? [one.key] : [])),
     params: { charts: `${config.api.publicUrl}/charts/24h/`, at },
   })
+  const toWiderSource: ListRoute['toSource'] = (appContext, at) => ({
+    ...toSource(appContext, at),
+    key: `${toKey(at)} with ${included?.name}`,
+    sql: toRecordsSql(list, at !== undefined, included),
+  })
   const route = defineRoute({
     ...toDescribed({ ...list, tag }),
     query: {
@@ -161,14 +187,23 @@ export function defineList(list: List): ListRoute {
       chain: manyReferences('chain', 'chains', 'ethereum'),
       ...questions.parameters,
       ...(list.pastJoins === undefined ? {} : asOfParameter),
+      ...(included && { include: include([included.name], included.description) }),
       ...page(noun, { default: 10, max: 500 }),
     },
     record: list.record,
+    ...(included && {
+      recordWith: {
+        record: included.record,
+        members: { [included.name]: `include=${included.name}` },
+        shapes: [included.record],
+      },
+    }),
     datasets: list.datasets,
     headers: LIST_HEADERS,
     peek: (call) => {
-      const { chunks, representation } = call
-      if (list.toTimeScope !== undefined || isBinary(representation)) return undefined
+      const { chunks } = call
+      const representation = toUsual(call.representation)
+      if (list.toTimeScope !== undefined || isBinary(representation) || isWider(representation)) return undefined
       const { at, listQuery } = readQuery(call)
       const set = findRecords(chunks, { key: toKey(at) }, () => undefined)
       if (set === undefined) return undefined
@@ -178,12 +213,13 @@ export function defineList(list: List): ListRoute {
     handle: async (call) => {
       const { at, listQuery } = readQuery(call)
       const timeScope = await list.toTimeScope?.(call)
-      const source = toSource(call, at)
+      const representation = toUsual(call.representation)
+      const source = isWider(representation) ? toWiderSource(call, at) : toSource(call, at)
       const scoped =
         timeScope === undefined
           ? source
           : { ...source, key: `${source.key} ${timeScope.from}`, params: { ...source.params, ...timeScope.params } }
-      const answer = withHead(call.representation, await answerList(call, scoped, listQuery), at)
+      const answer = withHead(representation, await answerList({ ...call, representation }, scoped, listQuery), at)
       return timeScope?.until === undefined ? answer : { ...answer, expiresAt: timeScope.until }
     },
   })

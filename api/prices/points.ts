@@ -4,7 +4,16 @@ import { DataError, toReason } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS, INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/store.ts'
 import { withSignal } from '../cache/single-flight.ts'
-import { idValue, inTime, numberOrNull, type Rows, readAnswer, timeValue, toObject } from '../formats/formats.ts'
+import {
+  idValue,
+  inTime,
+  numberOrNull,
+  type Representation,
+  type Rows,
+  readAnswer,
+  timeValue,
+  toObject,
+} from '../formats/formats.ts'
 import type { PointsRange, StoredPoints, StoredRows } from '../route/stored-points.ts'
 import { toChunkMs, writeRows } from '../series/chunks.ts'
 import { type ColumnTypes, readNative, selectRange, selectToken } from './stored-rows.ts'
@@ -31,13 +40,33 @@ export const pricePoint = z
     timestamp: timeValue.describe('Start of the bucket.'),
     quote: quote.describe('The first observation of the bucket.'),
   })
-  .meta({ id: 'PricePoint', description: 'One bucket of a series of prices.' })
+  .describe('One bucket of a series of prices.')
 export const priceRow = z.strictObject({
   id: idValue.describe('Id of the token.'),
   name: z.string().describe('Name of the token.'),
   symbol: z.string().describe('Symbol of the token.'),
   ...pricePoint.shape,
 })
+
+/** The provider of an observation, which `include=source` adds to points and rows. */
+const SOURCE =
+  'Provider of the observation; null for observations of versions that did not store it. With `include=source`.'
+export const observationSource = { source: z.string().nullable().describe(SOURCE) }
+export const sourcedPoint = pricePoint.extend(observationSource)
+/** A point in the documentation. */
+export const documentedPoint = pricePoint
+  .extend({ source: observationSource.source.optional().describe(SOURCE) })
+  .meta({ id: 'PricePoint', description: 'One bucket of a series of prices.' })
+export const sourcedRow = priceRow.extend(observationSource)
+
+/** Whether an answer has the provider of each observation. */
+export const hasSource = ({ fields }: Pick<Representation, 'fields'>): boolean => fields.includes('source')
+
+/** SQL of observations (`as_of`) with their `source`; `where` limits the providers' rows to those of the tokens. */
+export const withSourceSql = (observations: string, token: string, where: string): string => `
+SELECT p.*, nullIf(toString(s.provider), '') AS source FROM (${observations}) AS p
+LEFT JOIN (SELECT token AS token_key, observed_at AS at, provider FROM price_sources FINAL WHERE ${where}) AS s
+  ON s.token_key = ${token} AND s.at = p.as_of`
 
 export const VALUES = 'price, volume_24h, market_cap, total_supply, circulating_supply'
 
@@ -58,7 +87,7 @@ export function toTier(interval: Interval): { table: string; time: string; isOfT
  * SQL condition for the range in the parameters `token`, `from` and `to`; with several ranges each name ends with its
  * number.
  */
-const RANGE = (column: string, number: number | '' = '') => `token = {token${number}: UInt64}
+export const RANGE = (column: string, number: number | '' = '') => `token = {token${number}: UInt64}
   AND ${column} >= fromUnixTimestamp64Milli({from${number}: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to${number}: Int64}, 'UTC')`
 
 // `from` and `to` lie on the grid of the interval, so that a range of observations is a range of complete buckets.

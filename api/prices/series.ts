@@ -28,14 +28,19 @@ import {
 import { answerQuestion, toAnswer } from '../series/series-answer.ts'
 import { countByChunk, type SeriesSource, toSeries } from '../series/series-source.ts'
 import {
+  hasSource,
   isShort,
   observationsSql,
   POINT,
   pointsSql,
   pricePoint,
   priceRow,
+  RANGE,
   SHORT_CHUNKS,
+  sourcedPoint,
+  sourcedRow,
   toColumnTypes,
+  withSourceSql,
   writePoints,
 } from './points.ts'
 import { packRows, selectRange, unpackRows, writeJson } from './stored-rows.ts'
@@ -50,6 +55,30 @@ const RECORDS = {
     constants: { id: '{id: String}', name: '{name: String}', symbol: '{symbol: String}' },
   },
 } as const
+
+/** The same with the provider of each observation. */
+const SOURCED_RECORDS = {
+  point: { ...RECORDS.point, record: sourcedPoint, values: `${POINT}, source` },
+  row: { ...RECORDS.row, record: sourcedRow, values: `${RECORDS.row.values}, source` },
+} as const
+
+/** The series with providers. It is not cached, because few clients request it. */
+function toSourced({ key, id, name, symbol }: Token, isTable: boolean): SeriesSource {
+  const { record, values, constants } = SOURCED_RECORDS[isTable ? 'row' : 'point']
+  const toObservations = (interval: Interval) =>
+    withSourceSql(pointsSql(interval).all, '{token: UInt64}', RANGE('observed_at'))
+  return {
+    name: 'historic-financial-sources',
+    dataset: tokenPrices,
+    record,
+    time: 'timestamp',
+    constants,
+    intervals: INTERVALS,
+    sql: (interval) =>
+      `SELECT bucket AS row_at, as_of, ${toObject(record, values)} AS record FROM (${toObservations(interval)})`,
+    params: { token: key, id, name, symbol },
+  }
+}
 
 /** Offset of the time of the observation from the end of a point: it is the last member, and its width is fixed. */
 const TIME_WIDTH = '2026-01-01T00:00:00.000Z'.length
@@ -126,7 +155,8 @@ export async function answerPricesInForm(
     )
   }
   const isTable = call.representation.format !== 'json'
-  const found = await answerQuestion(call, toSource(call, token, isTable), question, { frame: toTokenFrame(token) })
+  const source = hasSource(call.representation) ? toSourced(token, isTable) : toSource(call, token, isTable)
+  const found = await answerQuestion(call, source, question, { frame: toTokenFrame(token) })
   const { answer, selected, interval, covered, points } = found
   const answered = { ...covered, tokens: [token.key], interval, resumed: token.key, resume: covered.from }
   const countStored = () => countCoarse(call.db, answered, Promise.resolve(points))

@@ -8,7 +8,7 @@ import { type Answer, type Representation, toObject } from '../formats/formats.t
 import { toCoarseHeaders } from '../http/headers.ts'
 import type { AppContext } from '../route/define-route.ts'
 import { answerSeriesTable } from '../series/table.ts'
-import { POINT, priceRow, toTier, VALUES } from './points.ts'
+import { hasSource, POINT, priceRow, sourcedRow, toTier, VALUES, withSourceSql } from './points.ts'
 
 // Lets the sorting key limit the range if a page continues in the middle of a token.
 const OF_SEVERAL = (column: string) => `token IN {entities: Array(UInt64)}
@@ -31,7 +31,11 @@ ORDER BY token, interval_seconds, bucket_at
 LIMIT {limit: UInt64}`
 
 const named = (list: string) => `transform(token, {keys: Array(UInt64)}, {${list}: Array(String)}, '')`
-const AS_ROW = toObject(priceRow, `${named('ids')}, ${named('names')}, ${named('symbols')}, ${POINT}`)
+const ROW = `${named('ids')}, ${named('names')}, ${named('symbols')}, ${POINT}`
+const AS_ROW = toObject(priceRow, ROW)
+const AS_SOURCED_ROW = toObject(sourcedRow, `${ROW}, source`)
+/** The rows of all tokens with the provider of each observation. */
+const withSources = (rows: string) => withSourceSql(rows, 'p.token', OF_SEVERAL('observed_at'))
 
 const toPoints = (interval: Interval) => (interval === '5m' ? FINE_OF_SEVERAL : coarseOfSeveral(toTier(interval)))
 
@@ -129,12 +133,16 @@ export async function answerPriceTable(
     names: call.entities.map(({ name }) => name),
     symbols: call.entities.map(({ symbol }) => symbol),
   }
+  const rows = toPoints(interval)
+  const isSourced = hasSource(call.representation)
   const source = {
     name: 'historic-financial',
     dataset: tokenPrices,
     order: 'asc',
-    sql: `SELECT *, token AS owner, bucket AS row_at, ${AS_ROW} AS record FROM (${toPoints(interval)})`,
-    rowHash: `sipHash64(tuple(token, bucket, as_of, ${VALUES}))`,
+    sql: isSourced
+      ? `SELECT *, token AS owner, bucket AS row_at, ${AS_SOURCED_ROW} AS record FROM (${withSources(rows)}) ORDER BY owner, row_at`
+      : `SELECT *, token AS owner, bucket AS row_at, ${AS_ROW} AS record FROM (${rows})`,
+    rowHash: `sipHash64(tuple(token, bucket, as_of, ${VALUES}${isSourced ? ', source' : ''}))`,
     identity: JSON.stringify(labels),
     params: { keys: call.entities.map(({ key }) => key), ...labels },
     readUpTo: NEWEST_PRICE,

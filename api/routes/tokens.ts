@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { toStaleAt } from '../../shared/store/store.ts'
 import { idValue, numberOrNull, timeValue, uint8 } from '../formats/formats.ts'
-import { defineList, lastCurrentRows, listedTokens } from '../lists/lists.ts'
+import { defineList, isCurrentAt, lastCurrentRows, listedTokens } from '../lists/lists.ts'
+import { observationSource } from '../prices/points.ts'
 
 /** The first members of a token in the records of tokens and of DAOs. Financial data comes between these and `tokenLinks`. */
 export const tokenFacts = {
@@ -70,6 +72,10 @@ const tokenRecord = z
   })
   .meta({ id: 'Token', description: 'A token of a DAO with its financial data.' })
 
+/** SQL that joins the provider `s` of each quote; `where` limits the observations that are read. */
+const toSourceJoin = (where: string) =>
+  `LEFT JOIN (SELECT token, observed_at, provider FROM price_sources FINAL WHERE ${where}) AS s ON s.token = q.token AND s.observed_at = q.observed_at`
+
 export const tokensRoute = defineList({
   operation: 'listTokens',
   path: '/data/tokens',
@@ -92,4 +98,15 @@ export const tokensRoute = defineList({
   pastJoins: `LEFT JOIN (SELECT dao, observed_at, tvl_usd FROM ${lastCurrentRows(protocolTvl)}) AS p ON p.dao = t.dao_key`,
   // `lastUpdated` is never null, so a token is listed from its first quote on.
   where: 'q.token = t.key',
+  included: {
+    name: 'source',
+    description: 'With `source`, the provider of the quote.',
+    record: tokenRecord.extend(observationSource).meta({
+      id: 'TokenWithSource',
+      description: 'A token of a DAO with its financial data and their provider.',
+    }),
+    value: "nullIf(toString(s.provider), '')",
+    joins: toSourceJoin('(token, observed_at) IN (SELECT token, observed_at FROM token_quotes FINAL)'),
+    pastJoins: toSourceJoin(isCurrentAt('observed_at', toStaleAt(0, tokenPrices))),
+  },
 })

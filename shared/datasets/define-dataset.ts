@@ -34,6 +34,8 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
    * in their own rows.
    */
   readonly isCollected?: true
+  /** Set if the table has the column `provider`; the runner adds it. */
+  readonly isAttributed?: true
   /**
    * Set if rows have the source's observation times instead of the slot. A slot then fills the bucket before its own.
    */

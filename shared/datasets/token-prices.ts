@@ -62,6 +62,7 @@ export const tokenPrices = defineDataset({
     ),
   entity: 'token',
   isCollected: true,
+  isAttributed: true,
   hasOwnTimes: true,
   hasHistory: true,
   rowStep: ['1h', '1d'],

@@ -1,7 +1,7 @@
 import { subtractAll, toBucketTime, toTimes, toYear } from '../buckets.ts'
 import { DataError, toReason } from '../errors.ts'
 import { groupBy } from '../group-by.ts'
-import { type Database, onCluster, readEngineTime, toLocal } from '../store/store.ts'
+import { type Database, readEngineTime, toAltered } from '../store/store.ts'
 import { recordExpected } from './expected.ts'
 import { noteProven } from './recount-state.ts'
 import { addCoverage, readCoverage, toYears } from './tables.ts'
@@ -49,10 +49,9 @@ async function removeOf(db: Database, dataset: LedgerDataset, group: readonly Re
   const remaining = held
     .filter((report) => report.state === 'stored' && report.provider === provider && report.seconds === seconds)
     .flatMap((report) => subtractAll([report], group).map((run) => ({ ...report, ...run })))
-  const table = db.cluster === undefined ? 'coverage' : `${toLocal('coverage')}${onCluster(db.cluster)}`
   const remove = {
     name: 'coverage-remove',
-    sql: `ALTER TABLE ${table} DELETE WHERE dataset = {dataset: String} AND entity = {entity: UInt64} AND year = {year: UInt16}
+    sql: `ALTER TABLE ${toAltered('coverage', db.cluster)} DELETE WHERE dataset = {dataset: String} AND entity = {entity: UInt64} AND year = {year: UInt16}
   AND state = 'stored' AND provider = {provider: String} AND interval_seconds = {seconds: UInt32}`,
     params: { dataset: dataset.name, entity, year, provider, seconds },
     settings: { mutations_sync: 2 },

@@ -59,5 +59,5 @@ export {
   toStaleAt,
 } from './readiness.ts'
 export { findRegistryVersion, readStoredSource } from './stored-registry.ts'
-export { onCluster, quoteName, toLocal, toLogical } from './topology.ts'
+export { onCluster, quoteName, toAltered, toLocal, toLogical } from './topology.ts'
 export { readUnpricedMembers, toUnpricedNote } from './unpriced-members.ts'

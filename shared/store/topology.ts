@@ -12,6 +12,10 @@ export const toLogical = (table: string): string => table.replace(/_local$/, '')
 export const onCluster = (cluster: string | undefined): string =>
   cluster === undefined ? '' : ` ON CLUSTER ${quoteName(cluster)}`
 
+/** The table in an ALTER statement that changes rows: on a cluster, the local tables of every node. */
+export const toAltered = (table: string, cluster: string | undefined): string =>
+  cluster === undefined ? table : `${toLocal(table)}${onCluster(cluster)}`
+
 /** Quotes one of our identifiers (letters, digits and _) as a string literal. */
 export const quoteName = (name: string): string => `'${name}'`
 

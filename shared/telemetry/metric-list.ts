@@ -116,6 +116,18 @@ export const METRICS = {
     help: "Rows that failed the dataset's schema, by dataset and reason.",
     labels: ['dataset', 'reason'],
   },
+  valuesWithheld: {
+    kind: 'counter',
+    name: 'worker_values_withheld_total',
+    help: 'Values of slots that are not stored because no other provider confirms them, by dataset.',
+    labels: ['dataset'],
+  },
+  entitiesExcluded: {
+    kind: 'gauge',
+    name: 'worker_excluded_entities',
+    help: 'Entities for which the values of a provider are not used, because other providers differ from them, in the last slot of this worker.',
+    labels: ['dataset', 'provider'],
+  },
   alertFirings: {
     kind: 'counter',
     name: 'alert_firings_total',

@@ -118,7 +118,8 @@ describe('documented routes', () => {
     expect(Object.keys(document.paths)).toEqual(routes.map(({ path }) => path))
     const { parameters, responses } = document.paths['/data/tokens']?.get ?? { parameters: [], responses: {} }
     const grants = [
-      ...['id', 'name', 'category', 'chain', 'sort', 'filter', 'asOf', 'limit', 'cursor', 'fields', 'format', 'bom'],
+      ...['id', 'name', 'category', 'chain', 'sort', 'filter', 'asOf', 'include', 'limit', 'cursor', 'fields'],
+      ...['format', 'bom'],
     ]
     expect(parameters.map(({ name }) => name)).toEqual(grants)
     // Tables of several tokens match a name like the route of one token: no symbols, no part that matches several

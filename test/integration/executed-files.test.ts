@@ -4,8 +4,11 @@ import { enqueueDue } from '../../workers/schedule/due-slots.ts'
 import { countExecuted } from '../support/executed-files.ts'
 import { createPricesPipeline, type PricesPipeline, untilDone } from '../support/prices-pipeline.ts'
 
-/** A reader of one slot holds at most this many files in mind. */
-const MOST_FILES = 35
+/**
+ * A reader of one slot holds at most this many files in mind. Six of them confirm prices: four of the rule, and those
+ * of the providers that the first slot of a token requests in addition.
+ */
+const MOST_FILES = 41
 
 let pipeline: PricesPipeline
 beforeEach(async () => {

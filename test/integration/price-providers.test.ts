@@ -32,8 +32,8 @@ describe('price and TVL jobs', () => {
     onTestFinished(server.close)
     const config = parseConfig({ COINMARKETCAP_BASE_URL: server.baseUrl, COINMARKETCAP_API_KEY: 'secret' })
     const collectors = prices.connect({ config, http: createObservedClients().http, db: noDatabase, log: silent })
-    expect(collectors.map(({ provider }) => provider)).toEqual(['coinmarketcap', 'coingecko'])
-    expect(collectors.map(({ covers }) => covers(unpriced))).toEqual([true, false])
+    expect(collectors.map(({ provider }) => provider)).toEqual(['coinmarketcap', 'coingecko', 'defillama-coins'])
+    expect(collectors.map(({ covers }) => covers(unpriced))).toEqual([true, false, true])
     const { run } = toRun({ entities: [live], slot: start })
     expect(await collectors[0]?.collect({ ...run, range: undefined })).toMatchObject([{ is_latest: true }])
     const range: Range = { from: start, to: start + DAY, interval: '1d' }

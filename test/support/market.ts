@@ -18,7 +18,7 @@ export async function storeMarket(
 ): Promise<void> {
   await db.command({
     name: 'store-market',
-    sql: `INSERT INTO token_quotes_in (* EXCEPT(collected_at))
+    sql: `INSERT INTO token_quotes_in (* EXCEPT(collected_at, provider, agreement, checked_with, deviation))
 SELECT token, fromUnixTimestamp64Milli({until: Int64} - toInt64({points: UInt32} - 1 - number) * {stepMs: Int64}, 'UTC'),
   number = {points: UInt32} - 1, {price: Float64} + rank + (number % 1000) / 1000, 1000.25 + number, 1e6 * (rank + 1) + number, if({supplies: Bool}, 2e6, NULL), if({supplies: Bool}, 1e6, NULL),
   if(rank % 2 = 0, NULL, 3e6), 4e6 + rank, -1.5, 0.1, -0.2, 0.3, -0.4, 0.5, -0.6, NULL

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/store.ts'
-import prices from '../../workers/jobs/prices.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import tvl from '../../workers/jobs/tvl.ts'
 import { silent } from '../support/silent.ts'
@@ -9,7 +8,6 @@ import { silent } from '../support/silent.ts'
 const AT = Date.parse('2024-05-06T00:00:00Z')
 
 describe.each([
-  { name: 'prices', job: prices, entity: 'token', value: 'price', believedMs: HOUR_MS, code: 'provider_malformed' },
   {
     name: 'treasury',
     job: treasury,

@@ -145,6 +145,58 @@ export interface CheckLog {
 /** Checks the rows of one provider after the other against the stored values. */
 export type PlausibilityCheck = (provider: string, checked: CheckedRows, checkLog: CheckLog) => CheckedRows
 
+/** A provider as the confirmation of a slot sees it. */
+export interface ConfirmationSource {
+  readonly provider: string
+  /** Whether the provider is only requested to confirm the values of others. */
+  readonly isWitness: boolean
+  covers(entity: Entity): boolean
+}
+
+export interface ConfirmationInput {
+  readonly entities: readonly Entity[]
+  readonly slot: number
+  /** In the order in which they are requested. */
+  readonly sources: readonly ConfirmationSource[]
+  /** Rows with an earlier time (Unix milliseconds) do not answer the slot. */
+  readonly answersFrom: number
+  readonly log: Logger
+}
+
+/** Decides which rows of a slot are stored. Values in doubt wait for the answers of further providers. */
+export interface Confirmation {
+  /** Whether a provider must be requested for the entity. Providers are passed in their order. */
+  isRequested(provider: string, entity: Entity): boolean
+  /** Takes the rows of a provider and returns those that are decided already. */
+  take(provider: string, checked: CheckedRows): CheckedRows
+  /** Decides the remaining values after the last provider. */
+  finish(): Confirmed
+  /** Removes stored values that were found wrong; call before the insert. */
+  takeOut(): Promise<readonly TakenOut[]>
+  /** Stores the state after the slot; call after the insert. */
+  store(): Promise<void>
+}
+
+export interface Confirmed {
+  /** Rows that were not returned by `take`. */
+  readonly rows: readonly { readonly provider: string; readonly row: object }[]
+  /** The providers whose rows in `rows` answer the slot, by entity key. */
+  readonly answered: ReadonlyMap<number, string>
+  /** The reasons of the entities without a value, by key. */
+  readonly withheld: ReadonlyMap<number, string>
+  /** The number of entities for which the values of a provider are not used. */
+  readonly excluded: ReadonlyMap<string, number>
+  /** The providers whose values of some entities are not stored. */
+  readonly failures: readonly { readonly provider: string; readonly reason: DataError }[]
+}
+
+/** A stored value that was removed. `at` is in Unix milliseconds. */
+export interface TakenOut {
+  readonly entity: number
+  readonly provider: string
+  readonly at: number
+}
+
 /**
  * Symbol member of a candidate row that lists the omitted values with their reasons. They are counted, and the member
  * is not stored.
@@ -186,8 +238,23 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
    * each of its values is valid, is removed and its entity refused.
    */
   openPlausibilityCheck?(db: Database, entities: readonly number[]): Promise<PlausibilityCheck>
+  /** Opens the confirmation of the values of a slot. */
+  openConfirmation?(db: Database, input: ConfirmationInput): Promise<Confirmation>
+  /** Opens a check of history rows of these entities (keys) in a range. */
+  openHistoryCheck?(db: Database, entities: readonly number[], range: TimeRange): Promise<PlausibilityCheck>
+  /** Providers that only confirm values in doubt, after all others. */
+  readonly witnesses?: readonly Witness<Row, E>[]
   run(run: Run<Source, E>): Promise<Candidate<Row>[]>
 }
+
+/** A provider that is only requested for values in doubt of a slot. */
+export interface Witness<Row extends object, E extends Entity> extends ProviderFacts {
+  covers(entity: E, config: Config): boolean
+  connect(context: ProviderContext): (run: WitnessRun<E>) => Promise<Candidate<Row>[]>
+}
+
+export type WitnessRun<E extends Entity> = Pick<Run<unknown, E>, 'entities' | 'signal'> &
+  Pick<Run<unknown, Entity>, 'refuse'>
 
 /** A job with erased type parameters, so that one list can hold the jobs of all datasets. */
 export interface Job {
@@ -199,17 +266,20 @@ export interface Job {
   pieceKey(entity: Entity, config: Config): number
   readonly resumes: boolean
   readonly openPlausibilityCheck: JobDefinition<object, unknown, Entity>['openPlausibilityCheck']
+  readonly openConfirmation: JobDefinition<object, unknown, Entity>['openConfirmation']
+  readonly openHistoryCheck: JobDefinition<object, unknown, Entity>['openHistoryCheck']
   readonly computedFrom: readonly DatasetFacts[]
   /** In query order. */
   readonly providers: readonly ProviderFacts[]
   entities(registry: Registry): readonly Entity[]
-  /** Opens the providers, once per process, and returns one collector per provider, in order. */
+  /** Opens the providers, once per process, and returns one collector per provider, in order; the witnesses are last. */
   connect(context: ProviderContext): readonly Collector[]
 }
 
 /** An opened provider of a job. */
 export interface Collector {
   readonly provider: string
+  readonly isWitness?: true
   covers(entity: Entity): boolean
   collect(run: Omit<Run<unknown, Entity>, 'provider' | 'providerName'>): Promise<object[]>
 }
@@ -225,11 +295,13 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     pieceKey: (entity, config) => job.pieceKey?.(entity as E, config) ?? entity.key,
     resumes: job.dataset.resumes ?? false,
     openPlausibilityCheck: job.openPlausibilityCheck,
+    openConfirmation: job.openConfirmation,
+    openHistoryCheck: job.openHistoryCheck,
     computedFrom: job.dataset.computedFrom ?? [],
     providers: job.providers,
     entities: (registry) => job.entities(registry),
-    connect: (context) =>
-      job.providers.map((provider) => {
+    connect: (context) => [
+      ...job.providers.map((provider): Collector => {
         const source = provider.connect(context)
         return {
           provider: provider.name,
@@ -238,6 +310,16 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
             job.run({ ...(run as Omit<Run<Source, E>, 'provider'>), provider: source, providerName: provider.name }),
         }
       }),
+      ...(job.witnesses ?? []).map((witness): Collector => {
+        const fetchLatest = witness.connect(context)
+        return {
+          provider: witness.name,
+          isWitness: true,
+          covers: (entity) => witness.covers(entity as E, context.config),
+          collect: (run) => fetchLatest({ ...run, entities: run.entities as readonly E[] }),
+        }
+      }),
+    ],
   }
 }
 

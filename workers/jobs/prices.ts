@@ -1,9 +1,10 @@
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { INTERVALS } from '../../shared/intervals.ts'
 import { defineJob } from '../job/define-job.ts'
+import { openPriceConfirmation, openSuspectCheck } from '../prices/confirmation.ts'
 import { coingecko } from '../providers/coingecko/prices.ts'
 import { coinmarketcap } from '../providers/coinmarketcap/prices.ts'
-import { openPriceCheck } from '../providers/plausibility.ts'
+import { defillamaPrices } from '../providers/defillama/current-prices.ts'
 
 /** Market data of every token with a live price. */
 export default defineJob({
@@ -14,7 +15,9 @@ export default defineJob({
   entities: tokenPrices.entities,
   history: { intervals: INTERVALS, chunkEntities: 20, chunkPoints: 2500 },
   slotEntities: 1000,
-  openPlausibilityCheck: openPriceCheck,
+  witnesses: [defillamaPrices],
+  openConfirmation: openPriceConfirmation,
+  openHistoryCheck: openSuspectCheck,
   run: ({ provider, entities, range, ...run }) =>
     range ? provider.fetchHistory(entities, range, run) : provider.fetchLatest(entities, run),
 })

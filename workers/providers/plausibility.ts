@@ -50,11 +50,6 @@ FROM ${table} FINAL WHERE ${entity} IN {entities: Array(UInt64)} AND ${value} > 
   return createCheck(checkedValue, stored)
 }
 
-export const openPriceCheck = openCheckOf({
-  ...{ what: 'price', table: 'token_quotes', entity: 'token', value: 'price' },
-  ...{ believedMs: HOUR_MS, code: 'provider_malformed' },
-})
-
 /** A treasury provider bills each call and returns the same value on a retry, so it is not retried in the slot. */
 export const openTreasuryCheck = openCheckOf({
   ...{ what: 'treasury', table: 'dao_treasuries', entity: 'dao', value: 'value_usd', where: IS_WHOLE },

@@ -1,10 +1,11 @@
 import { DataError, findShortestWait, isTransient, toReason } from '../../shared/errors.ts'
+import { groupBy } from '../../shared/group-by.ts'
 import { DAY_MS, toMs } from '../../shared/intervals.ts'
 import type { Answer, ProviderRows, ReadTime, Step } from '../../shared/ledger/ledger.ts'
 import type { SlotPiece } from '../../shared/queue/queues.ts'
 import type { ProviderFailure } from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { CheckedRows, Collector, Entity, Omitted, Peers, Range } from '../job/define-job.ts'
+import type { CheckedRows, Collector, Confirmation, Entity, Omitted, Peers, Range } from '../job/define-job.ts'
 import { draftState, type JobState } from '../job/state.ts'
 
 export interface Collected {
@@ -36,8 +37,12 @@ interface Assignment {
   signal: AbortSignal
   /** Removes secrets from failure messages before they are stored. */
   redact: Redact
+  /** Decides which values are stored; if undefined, each provider's valid rows are. */
+  readonly confirmation?: Confirmation | undefined
   /** Counts elements that are not stored, by reason. */
   readonly onRejected?: (reason: string, count: number) => void
+  /** Counts the withheld values of the slot, and by provider the entities whose values are not used. */
+  readonly onConfirmed?: (withheld: number, excluded: ReadonlyMap<string, number>) => void
   /** Returns the rows that can be stored. Throws a DataError if the provider's response cannot be trusted. */
   check(provider: string, candidates: readonly object[]): CheckedRows
 }
@@ -48,6 +53,7 @@ interface Assignment {
  * no usable row.
  * In a range, the first provider that does not fail also answers entities without rows, because a token has no history
  * before its launch. Exception: if an earlier provider failed, it may have data that this provider lacks.
+ * With a confirmation, values in doubt count as unanswered until it decides them, and witnesses are queried for them.
  * When the job's time is over, no further provider is queried. Results up to then are returned.
  * @throws DataError `storage`, and any error that is not a DataError (a bug in this program).
  */
@@ -60,9 +66,12 @@ export async function collect(
   const results: ProviderRows[] = []
   const failures: ProviderFailure[] = []
   let [rejected, more] = [0, false]
+  const { confirmation } = assignment
+  const isRequested = ({ provider, isWitness }: Collector, entity: Entity) =>
+    confirmation === undefined ? isWitness !== true : confirmation.isRequested(provider, entity)
   for (const collector of collectors) {
     const { provider } = collector
-    const requested = answers.open().filter((entity) => collector.covers(entity))
+    const requested = answers.open().filter((entity) => collector.covers(entity) && isRequested(collector, entity))
     if (requested.length === 0) continue
     if (assignment.signal.aborted) {
       answers.failed(requested, provider, toFailure(assignment.signal.reason, provider, assignment.signal))
@@ -96,7 +105,29 @@ export async function collect(
       }
     }
   }
+  if (confirmation !== undefined) failures.push(...addConfirmed(confirmation, results, answers, assignment.onConfirmed))
   return { results, rejected, answers, failures, more }
+}
+
+/** Adds the rows that were decided after the last provider, and returns the providers that are not believed. */
+function addConfirmed(
+  confirmation: Confirmation,
+  results: ProviderRows[],
+  answers: Answers,
+  onConfirmed: Assignment['onConfirmed'],
+): readonly ProviderFailure[] {
+  const { rows, answered, withheld, excluded, failures } = confirmation.finish()
+  onConfirmed?.(withheld.size, excluded)
+  for (const [provider, own] of groupBy(rows, (one) => one.provider)) {
+    const before = results.findIndex((result) => result.provider === provider)
+    const result = results[before] ?? { provider, rows: [], read: [], steps: [] }
+    const added = { ...result, rows: [...result.rows, ...own.map(({ row }) => row)] }
+    if (before < 0) results.push(added)
+    else results[before] = added
+  }
+  for (const [key, provider] of answered) answers.confirmed(key, provider)
+  for (const [key, reason] of withheld) answers.withheld(key, reason)
+  return failures
 }
 
 /**
@@ -152,7 +183,8 @@ async function queryProvider(
     },
   })
   const unreadable = [...omitted.values()].reduce((sum, { count }) => sum + count, 0)
-  const checked = assignment.check(collector.provider, candidates)
+  const valid = assignment.check(collector.provider, candidates)
+  const checked = assignment.confirmation?.take(collector.provider, valid) ?? valid
   for (const [key, { count, reason }] of checked.omitted ?? [])
     omitted.set(key, { count: count + (omitted.get(key)?.count ?? 0), reason })
   const answered = { read, refused, putOff }
@@ -264,6 +296,10 @@ export interface Answers {
   isPassedOn(entity: Entity): boolean
   answered(requested: readonly Entity[], provider: string, said: Said): void
   failed(requested: readonly Entity[], provider: string, error: DataError): void
+  /** The provider's row is stored after other providers were requested. */
+  confirmed(key: number, provider: string): void
+  /** No value of the entity is stored, for this reason. It is not requested again unless a provider failed. */
+  withheld(key: number, reason: string): void
   /** Returns one answer per entity. */
   all(): readonly Answer[]
 }
@@ -271,6 +307,7 @@ export interface Answers {
 export function createAnswers(entities: readonly Entity[], isRange: boolean): Answers {
   const settled = new Map<number, Pick<Answer, 'state' | 'provider' | 'omitted'>>()
   const refusals = new Map<number, Refusal[]>(entities.map(({ key }) => [key, []]))
+  const withheld = new Map<number, string>()
   const refuse = (key: number, provider: string, error: DataError) => refusals.get(key)?.push({ provider, error })
   const mayPass = (key: number) => refusals.get(key)?.some(({ error }) => isTransient(error)) ?? false
   return {
@@ -294,15 +331,18 @@ export function createAnswers(entities: readonly Entity[], isRange: boolean): An
     failed(requested, provider, error) {
       for (const { key } of requested) refuse(key, provider, error)
     },
+    confirmed: (key, provider) => void settled.set(key, { state: 'rows', provider, omitted: '' }),
+    withheld: (key, reason) => void withheld.set(key, reason),
     all: () =>
       entities.map((entity) => {
         const refused = refusals.get(entity.key) ?? []
         const found = settled.get(entity.key)
         const failure = findShortestWait(refused.map(({ error }) => error).filter(isTransient))
-        const reason = toReasons(refused)
+        const unconfirmed = withheld.get(entity.key)
+        const reason = unconfirmed ?? toReasons(refused)
         if (found !== undefined) return { entity, ...found, reason, failure }
         const provider = refused[0]?.provider ?? ''
-        const state = failure === undefined ? 'unserved' : 'failed'
+        const state = failure === undefined && unconfirmed === undefined ? 'unserved' : 'failed'
         return { entity, state, provider, reason: reason === '' ? NO_ID : reason, failure, omitted: '' }
       }),
   }

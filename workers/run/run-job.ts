@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis'
-import { toBuckets, toStepSeconds } from '../../shared/buckets.ts'
+import { toBucket, toBuckets, toStepSeconds } from '../../shared/buckets.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { DataError, findShortestWait } from '../../shared/errors.ts'
@@ -12,6 +12,7 @@ import { type Database, readEngineTime } from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import {
   type Collector,
+  type Confirmation,
   type Entity,
   isOfPresent,
   type Job,
@@ -179,9 +180,12 @@ async function collectAndStore(
   const { job, payload, slot, state, context } = running
   // The slot has begun, even if this machine's clock is behind that of the scheduler.
   const startedAt = Math.max(context.now(), slot)
-  const collected = await collectChecked(running, entities)
+  const confirmation = await openConfirmation(running, entities)
+  const collected = await collectChecked(running, entities, confirmation)
   if (payload.kind === 'slot') await reportFailing(job, { ...payload, isComplete }, collected, context)
+  const removed = await takeOut(running, confirmation)
   const rows = await insert(running, collected, startedAt)
+  await confirmation?.store()
   // The change and the coverage are recorded before the state: after the state is stored, a resuming job does not read
   // these rows again, and its next reading covers only what comes after them.
   if (payload.kind === 'range') await noteChange(context, job, rowsOf(collected))
@@ -190,20 +194,71 @@ async function collectAndStore(
   const hasMoved = await state.store()
   // Published last, because API responses also include the job state and the coarser ranges.
   const isRead = results.some(({ read }) => read.length > 0)
-  if (rows > 0 || isRead) await announce(job.dataset, context, rowsOf(collected))
+  if (rows > 0 || isRead || removed.length > 0) await announce(job.dataset, context, [...removed, ...rowsOf(collected)])
   return { collected, rows, hasMoved }
 }
 
 const rowsOf = (collected: Collected) => collected.results.flatMap(({ rows }) => rows)
 
+/** Opens the confirmation of a slot's values; undefined for a range and for a job without one. */
+async function openConfirmation(running: Running, entities: readonly Entity[]): Promise<Confirmation | undefined> {
+  const { job, collectors, context, payload, slot } = running
+  if (payload.kind !== 'slot') return undefined
+  return job.openConfirmation?.(context.db, {
+    entities,
+    slot,
+    sources: collectors.map(({ provider, isWitness = false, covers }) => ({ provider, isWitness, covers })),
+    answersFrom: toAnswersFrom(running) ?? Number.NEGATIVE_INFINITY,
+    log: context.log.child({ dataset: job.name }),
+  })
+}
+
+/**
+ * Removes stored values that the slot has found wrong, with their coverage. What was computed from them is computed
+ * again, and alerts compare what they sent with the corrected series.
+ * @returns rows with the entity and the time of each.
+ */
+async function takeOut(
+  { job, context, ledger }: Running,
+  confirmation: Confirmation | undefined,
+): Promise<readonly object[]> {
+  const removed = (await confirmation?.takeOut()) ?? []
+  if (removed.length === 0) return []
+  const { entity: column = '', series, cadence } = job.dataset
+  const rows = removed.map(({ entity, at }) => ({ [column]: entity, [series.time]: new Date(at).toISOString() }))
+  const seconds = INTERVAL_SECONDS[cadence]
+  const reports = removed.map(({ entity, provider, at }) => {
+    const bucket = toBucket(at, cadence)
+    return { entity, provider, seconds, state: 'stored' as const, first: bucket, last: bucket }
+  })
+  await ledger.removeUnfounded(reports)
+  await noteChange(context, job, rows)
+  await callRedis(`what is computed from ${job.name}`, () => context.recomputation.enqueue(job.dataset, rows))
+  return rows
+}
+
+/**
+ * Rows of a slot may carry times back to the previous slot. Computed rows may correct earlier ones, so they have no
+ * limit.
+ */
+const toAnswersFrom = ({ job, payload, slot }: Running): number | undefined =>
+  payload.kind === 'slot' && !job.resumes && job.computedFrom.length === 0
+    ? slot - INTERVAL_SECONDS[job.cadence] * 1000
+    : undefined
+
 /** Collects from the providers and checks each row. */
 async function collectChecked(
-  { job, collectors, context, payload, slot, peers, state, signal }: Running,
+  running: Running,
   entities: readonly Entity[],
+  confirmation: Confirmation | undefined,
 ): Promise<Collected> {
+  const { job, collectors, context, payload, slot, peers, state, signal } = running
   const log = context.log.child({ dataset: job.name })
   const keys = entities.map(({ key }) => key)
-  const checkPlausibility = payload.kind === 'slot' ? await job.openPlausibilityCheck?.(context.db, keys) : undefined
+  const checkPlausibility =
+    payload.kind === 'slot'
+      ? await job.openPlausibilityCheck?.(context.db, keys)
+      : await job.openHistoryCheck?.(context.db, keys, payload)
   const onRejected = (reason: string, count: number) => context.metrics?.rejected(job.name, reason, count)
   const assignment = {
     entities,
@@ -212,12 +267,10 @@ async function collectChecked(
     slot,
     piece: payload.kind === 'slot' ? payload.piece : undefined,
     range: payload.kind === 'slot' ? undefined : payload,
-    // Rows of a slot may carry times back to the previous slot. Computed rows may correct earlier ones, so they have no
-    // limit.
-    answersFrom:
-      payload.kind === 'slot' && !job.resumes && job.computedFrom.length === 0
-        ? slot - INTERVAL_SECONDS[job.cadence] * 1000
-        : undefined,
+    answersFrom: toAnswersFrom(running),
+    confirmation,
+    onConfirmed: (withheld: number, excluded: ReadonlyMap<string, number>) =>
+      context.metrics?.confirmed(job.name, withheld, excluded),
     timeColumn: job.dataset.series.time,
     resumes: job.resumes,
     state,
@@ -245,7 +298,9 @@ async function insert(
   { results }: Collected,
   startedAt: number,
 ): Promise<number> {
-  const rows = results.flatMap((one) => one.rows)
+  const rows = results.flatMap(({ provider, rows: own }) =>
+    dataset.isAttributed === true ? own.map((row) => ({ ...row, provider })) : own,
+  )
   const read = results.flatMap((one) => one.read.map(({ entity }) => entity))
   if (rows.length === 0 && read.length === 0) return 0
   const every = dataset.isCollected ? { collected_at: new Date(startedAt).toISOString() } : {}

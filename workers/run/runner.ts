@@ -25,7 +25,7 @@ import { type JobContext, runJob } from './run-job.ts'
  *   rows of the others.
  * - `checkRows` is the check that the rows of every job pass.
  */
-export { rememberFailing } from './changes.ts'
+export { announce, noteChange, rememberFailing } from './changes.ts'
 export { PartialFailureError } from './retries.ts'
 export { checkRows } from './rows.ts'
 export { type JobContext, runJob } from './run-job.ts'

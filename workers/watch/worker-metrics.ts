@@ -10,6 +10,8 @@ type Attempt = Pick<QueuedJob<JobPayload, JobReport>, 'processedOn'>
 export interface WorkerMetrics {
   call(call: ProviderCall): void
   rejected(dataset: string, reason: string, rows: number): void
+  /** A slot: its withheld values, and by provider the entities whose values are not used. */
+  confirmed(dataset: string, withheld: number, excluded: ReadonlyMap<string, number>): void
   /** An attempt that ended because ClickHouse or Redis failed. */
   storageFailed(dataset: string): void
   /** A job returned to its queue while the worker stops; BullMQ emits no event for it. */
@@ -24,6 +26,8 @@ export function createWorkerMetrics(registry: Registry): WorkerMetrics {
   const durations = createHistogram(METRICS.jobDuration, registry)
   const inserted = createCounter(METRICS.rowsInserted, registry)
   const rejected = createCounter(METRICS.rowsRejected, registry)
+  const withheldValues = createCounter(METRICS.valuesWithheld, registry)
+  const excludedEntities = createGauge(METRICS.entitiesExcluded, registry)
   const storageFailures = createCounter(METRICS.storageFailures, registry)
   const ended = (dataset: string, outcome: string, attempt: Attempt | undefined) => {
     jobs.inc({ dataset, outcome })
@@ -33,6 +37,10 @@ export function createWorkerMetrics(registry: Registry): WorkerMetrics {
   return {
     call: createCallMetrics(registry),
     rejected: (dataset, reason, rows) => rejected.inc({ dataset, reason }, rows),
+    confirmed: (dataset, withheld, excluded) => {
+      withheldValues.inc({ dataset }, withheld)
+      for (const [provider, entities] of excluded) excludedEntities.set({ dataset, provider }, entities)
+    },
     storageFailed: (dataset) => storageFailures.inc({ dataset }),
     returned: (dataset, attempt) => ended(dataset, 'returned', attempt),
     observe: (dataset, worker) => {

@@ -4,8 +4,8 @@ import { countBuckets, HISTORY_START, INTERVALS } from '../../../shared/interval
 import type { Token } from '../../../shared/registry/entities.ts'
 import { type Answer, idValue } from '../../formats/formats.ts'
 import { COARSE_HEADERS, SERIES_HEADERS } from '../../http/headers.ts'
-import { optionalPage, time } from '../../parameters/kinds.ts'
-import { pricePoint, priceRow } from '../../prices/points.ts'
+import { include, optionalPage, time } from '../../parameters/kinds.ts'
+import { documentedPoint, hasSource, priceRow, sourcedRow } from '../../prices/points.ts'
 import { answerPriceSeries, answerPricesInForm } from '../../prices/series.ts'
 import { answerPriceTable } from '../../prices/table.ts'
 import { defineRoute } from '../../route/define-route.ts'
@@ -21,7 +21,7 @@ const series = z
   .strictObject({
     name: z.string().describe('Name of the token.'),
     id: idValue.describe('Id of the token.'),
-    data: toPoints({ record: pricePoint, time: 'timestamp' }),
+    data: toPoints({ record: documentedPoint, time: 'timestamp' }),
   })
   .meta({ id: 'TokenPriceHistory', description: 'Price, volume, market cap and supplies of one token over time.' })
 
@@ -38,22 +38,36 @@ export const historicFinancialRoute = defineRoute({
     ...chosenParameters(INTERVALS),
     start: time(`First moment, inclusive, not before ${HISTORY_START}.`, '2024-01-01', { earliest: HISTORY_START }),
     end: time('Last moment, exclusive; default: now.', '2024-01-08T00:00:00Z').optional(),
+    include: include(['source'], 'With `source`, the provider of each observation.'),
     ...optionalPage('points', { max: MAX_POINTS }),
   },
   record: priceRow,
+  recordWith: { record: sourcedRow, members: { source: 'include=source' }, shapes: [] },
   response: series,
   datasets: [tokenPrices],
   headers: { ...SERIES_HEADERS, ...COARSE_HEADERS },
-  peek: fromCache((call) => answerPrices(call)),
+  peek: (call) => (hasSource(call.representation) ? undefined : answerCached(call)),
   handle: (call) => answerPrices(call),
 })
 
-async function answerPrices(
-  call: Parameters<typeof answerPricesInForm>[0] & {
-    readonly found: Token
-    readonly query: Parameters<typeof answerPricesInForm>[1]
-  },
-): Promise<Answer> {
+type PriceCall = Parameters<typeof answerPricesInForm>[0] & {
+  readonly found: Token
+  readonly query: Parameters<typeof answerPricesInForm>[1]
+}
+
+/** Without `include=source`, the record is the usual one, so an answer with all of its members is made from the cache. */
+function withUsualRecord<C extends Pick<PriceCall, 'representation'>>(call: C): C {
+  const { representation } = call
+  if (hasSource(representation)) return call
+  const hasAllFields = representation.fields.length === Object.keys(priceRow.shape).length
+  return { ...call, representation: { ...representation, record: priceRow, hasAllFields } }
+}
+
+const answerCached = fromCache<Omit<PriceCall, 'signal'>>((call) => answerPrices(call))
+
+const answerPrices = (call: PriceCall): Promise<Answer> => answerUsual(withUsualRecord(call))
+
+async function answerUsual(call: PriceCall): Promise<Answer> {
   const { query, found: token, now, representation } = call
   checkRange(query)
   checkChosen(query, INTERVALS)
@@ -61,7 +75,9 @@ async function answerPrices(
   if (interval === undefined || !isPlain(query, 'asc', interval)) return answerPricesInForm(call, query)
   const range = toSeriesRange({ ...query, interval }, now())
   const most = Math.min(limit ?? Number.POSITIVE_INFINITY, countBuckets(range.from, range.to, interval))
-  if (call.entities.length > 1 || isWritten(representation, most)) return answerPriceTable(call, { ...query, interval })
+  if (hasSource(representation) && representation.format === 'json') return answerPricesInForm(call, query)
+  if (call.entities.length > 1 || isWritten(representation, most) || hasSource(representation))
+    return answerPriceTable(call, { ...query, interval })
   const after = representation.after === '' ? undefined : readTablePlace(representation.after, [token.key], range)
   const start = after === undefined ? query.start : startAfter(after.at, interval)
   const rest = toSeriesRange({ ...query, interval, start }, now())

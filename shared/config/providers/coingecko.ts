@@ -45,7 +45,7 @@ export const coingeckoDeclaration = declareProvider({
   ],
   days: [
     {
-      day: 'in each slot the tokens that CoinMarketCap leaves out',
+      day: 'in each slot the tokens that CoinMarketCap leaves out; 24 calls compare all prices, and each slot with a price in doubt has one more, at most 288',
       plan: 'without a key 5 requests a minute, with a free one 10,000 a month, of which a day is 322: `COINGECKO_CALLS_PER_MONTH`',
     },
   ],

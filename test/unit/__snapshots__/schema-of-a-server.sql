@@ -1315,6 +1315,78 @@ SELECT DISTINCT 'recount', dataset, 'unproven', now64(3)
 FROM coverage
 WHERE dataset = 'dex-trades' AND state = 'stored';
 
+ALTER TABLE token_quotes_mv MODIFY QUERY
+SELECT token, observed_at, collected_at, price, volume_24h, market_cap, total_supply, circulating_supply, max_supply,
+       fully_diluted_market_cap, volume_change_24h, percent_change_1h, percent_change_24h, percent_change_7d,
+       percent_change_30d, percent_change_60d, percent_change_90d, tvl
+FROM token_quotes_in
+WHERE is_latest;
+
+ALTER TABLE token_quotes_in ADD COLUMN IF NOT EXISTS provider LowCardinality(String);
+
+ALTER TABLE token_quotes_in ADD COLUMN IF NOT EXISTS agreement Enum8('single' = 1, 'confirmed' = 2, 'median' = 3, 'persisted' = 4, 'released' = 5);
+
+ALTER TABLE token_quotes_in ADD COLUMN IF NOT EXISTS checked_with Array(LowCardinality(String));
+
+ALTER TABLE token_quotes_in ADD COLUMN IF NOT EXISTS deviation Nullable(Float32);
+
+CREATE TABLE IF NOT EXISTS price_sources
+(
+    token        UInt64 CODEC(ZSTD(1)),
+    observed_at  DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    version      UInt32 CODEC(DoubleDelta, ZSTD(1)),
+    provider     LowCardinality(String) CODEC(ZSTD(1)),
+    agreement    Enum8('single' = 1, 'confirmed' = 2, 'median' = 3, 'persisted' = 4, 'released' = 5) CODEC(ZSTD(1)),
+    checked_with Array(LowCardinality(String)) CODEC(ZSTD(1)),
+    deviation    Nullable(Float32) CODEC(ZSTD(1))
+)
+ENGINE = ReplacingMergeTree(version)
+PARTITION BY toYear(observed_at)
+ORDER BY (token, observed_at)
+SETTINGS index_granularity = 1024;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS price_sources_mv TO price_sources AS
+SELECT token, observed_at, version, provider, agreement, checked_with, deviation
+FROM token_quotes_in;
+
+ALTER TABLE price_sources MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+CREATE TABLE IF NOT EXISTS price_checks
+(
+    token         UInt64,
+    slot          DateTime64(3, 'UTC'),
+    exclusions    Array(Tuple(provider String, since DateTime64(3, 'UTC'), recovered UInt8, frozen_at Nullable(Float64))),
+    difference_at Nullable(DateTime64(3, 'UTC')),
+    gaps          Map(String, Float64),
+    written_at    DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+)
+ENGINE = ReplacingMergeTree(written_at)
+ORDER BY (token, slot);
+
+CREATE TABLE IF NOT EXISTS suspect_prices
+(
+    token        UInt64,
+    slot         DateTime64(3, 'UTC'),
+    provider     LowCardinality(String),
+    observed_at  DateTime64(3, 'UTC'),
+    price        Float64,
+    others       Array(Tuple(provider String, price Float64, observed_at DateTime64(3, 'UTC'))),
+    last_price   Nullable(Float64),
+    last_at      Nullable(DateTime64(3, 'UTC')),
+    reason       String CODEC(ZSTD(3)),
+    is_withheld  Bool,
+    state        Enum8('suspect' = 1, 'released' = 2, 'taking_out' = 3, 'taken_out' = 4),
+    quote        String CODEC(ZSTD(3)),
+    decided_slot DateTime64(3, 'UTC'),
+    written_at   DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+)
+ENGINE = ReplacingMergeTree(written_at)
+ORDER BY (token, slot, provider);
+
+ALTER TABLE price_checks MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+ALTER TABLE suspect_prices MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
 ALTER TABLE governors_in
     ADD COLUMN IF NOT EXISTS operations Array(String),
     ADD COLUMN IF NOT EXISTS calls Array(String),

@@ -3,6 +3,7 @@ import { tokenPrice } from '../../../shared/datasets/token-prices.ts'
 import { NATIVE_COIN } from '../../../shared/datasets/treasury.ts'
 import { toBatches } from '../../../shared/group-by.ts'
 import { HOUR_MS } from '../../../shared/intervals.ts'
+import type { HttpClient } from '../../http/client.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { asSent, checkAnswer, isTime, listOf, mapOf, orNull } from '../answer.ts'
 import { openDefiLlamaCoins } from './client.ts'
@@ -76,25 +77,37 @@ export function toCoin(chain: string, contract: string): string {
   return `${CHAINS[chain] ?? chain}:${contract === NATIVE_COIN ? ZERO_ADDRESS : contract}`
 }
 
+/** Fetches the current prices of coins with sufficient confidence, at the times of the provider. */
+export async function fetchCurrent(
+  client: HttpClient,
+  coins: readonly string[],
+  signal: AbortSignal,
+): Promise<Found<SurePrice>> {
+  const [prices, faults] = [new Map<string, SurePrice>(), new Map<string, string>()]
+  for (const batch of toBatches(coins, COINS_PER_CALL)) {
+    const path = `/prices/current/${batch.join(',')}`
+    const route = '/prices/current/{coins}'
+    const answer = await client.json({ path, route, signal })
+    const found = checkAnswer(currentAnswer, answer, { provider: 'defillama-coins', path: route })
+    for (const [coin, quote] of Object.entries(found.coins)) {
+      const { sure, fault } = toSure([quote])
+      if (fault !== undefined) faults.set(coin, fault)
+      for (const one of sure) prices.set(coin, one)
+    }
+  }
+  return { prices, faults }
+}
+
 /** DefiLlama's coin prices (docs/providers.md, section 3.2). */
 export function openPrices(context: Pick<ProviderContext, 'config' | 'http' | 'now'>): TokenPrices {
   const { now: clock = Date.now } = context
   const client = openDefiLlamaCoins(context)
 
   async function now(coins: readonly string[], signal: AbortSignal) {
-    const [prices, faults] = [new Map<string, number>(), new Map<string, string>()]
-    for (const batch of toBatches(coins, COINS_PER_CALL)) {
-      const path = `/prices/current/${batch.join(',')}`
-      const route = '/prices/current/{coins}'
-      const answer = await client.json({ path, route, signal })
-      const found = checkAnswer(currentAnswer, answer, { provider: 'defillama-coins', path: route })
-      for (const [coin, quote] of Object.entries(found.coins)) {
-        const { sure, fault } = toSure([quote])
-        if (fault !== undefined) faults.set(coin, fault)
-        for (const { at, price } of sure) if (clock() - at <= NEAR_MS) prices.set(coin, price)
-      }
-    }
-    return { prices, faults }
+    const prices = new Map<string, number>()
+    const current = await fetchCurrent(client, coins, signal)
+    for (const [coin, { at, price }] of current.prices) if (clock() - at <= NEAR_MS) prices.set(coin, price)
+    return { prices, faults: current.faults }
   }
 
   async function pastOf(coin: string, times: readonly number[], signal: AbortSignal) {

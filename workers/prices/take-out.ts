@@ -1,0 +1,123 @@
+import { z } from 'zod'
+import { toMs } from '../../shared/intervals.ts'
+import { type Database, toAltered } from '../../shared/store/store.ts'
+import type { TakenOut } from '../job/define-job.ts'
+import type { Quote } from './rule.ts'
+import { OWN_MS, type StoredSuspect, writeSuspects } from './state.ts'
+
+/** Stored prices that two other providers contradict: those of a provider since a slot. */
+export interface Wrong {
+  readonly token: number
+  readonly provider: string
+  readonly since: number
+  readonly others: readonly Quote[]
+}
+
+const storedRow = z.object({
+  token: z.number(),
+  observed_at: z.string(),
+  price: z.number(),
+  volume_24h: z.number().nullable(),
+  market_cap: z.number().nullable(),
+  total_supply: z.number().nullable(),
+  circulating_supply: z.number().nullable(),
+})
+
+/**
+ * Returns a function that removes wrong prices from the series, the roll-ups and the newest quotes, and keeps them as
+ * suspects. What an interrupted run has begun is in the suspects, and the next run completes it.
+ */
+export function createTakeOut(
+  db: Database,
+  slot: number,
+  read: () => { readonly found: readonly Wrong[]; readonly unfinished: readonly StoredSuspect[] },
+): () => Promise<readonly TakenOut[]> {
+  return async () => {
+    const { found, unfinished } = read()
+    if (found.length === 0 && unfinished.length === 0) return []
+    const wrong = (await Promise.all(found.map((one) => findStored(db, one, slot)))).flat()
+    await writeSuspects(db, wrong, { state: 'taking_out', decidedSlot: slot })
+    const all = [...unfinished, ...wrong]
+    for (const one of all) await removePrice(db, one)
+    await writeSuspects(db, all, { state: 'taken_out', decidedSlot: slot })
+    return all.map(({ token, provider, at }) => ({ entity: token, provider, at }))
+  }
+}
+
+async function findStored(
+  db: Database,
+  { token, provider, since, others }: Wrong,
+  slot: number,
+): Promise<StoredSuspect[]> {
+  const rows = await db.rows({
+    name: 'wrong-prices',
+    sql: `SELECT p.token AS token, p.observed_at AS observed_at, p.price AS price, p.volume_24h AS volume_24h,
+  p.market_cap AS market_cap, p.total_supply AS total_supply, p.circulating_supply AS circulating_supply
+FROM (SELECT token, observed_at, price, volume_24h, market_cap, total_supply, circulating_supply FROM token_prices FINAL WHERE ${WITHIN}) AS p
+INNER JOIN (SELECT token, observed_at FROM price_sources FINAL WHERE ${WITHIN} AND provider = {provider: String}) AS s
+  ON s.token = p.token AND s.observed_at = p.observed_at
+ORDER BY observed_at`,
+    params: { token, provider, from: since - OWN_MS, to: slot - OWN_MS },
+    schema: storedRow,
+  })
+  const named = others.map((one) => `${one.provider} ${one.price}`).join(', ')
+  return rows.map(({ observed_at, ...row }) => ({
+    token,
+    slot: toMs(observed_at),
+    provider,
+    price: row.price,
+    at: toMs(observed_at),
+    others,
+    isWithheld: false,
+    row: { ...row, observed_at, is_latest: false },
+    lastPrice: null,
+    lastAt: null,
+    reason: `stored price not confirmed: ${provider} ${row.price}, ${named}`,
+  }))
+}
+
+const WITHIN = `token = {token: UInt64} AND observed_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
+  AND observed_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
+
+const AT = "fromUnixTimestamp64Milli({at: Int64}, 'UTC')"
+
+/** The roll-up's view as a query over the stored rows of the buckets of one observation, without that observation. */
+const ROLLUPS = `INSERT INTO token_price_rollups (token, interval_seconds, bucket_at, rank, price_code, volume_24h_code, market_cap_code,
+  total_supply, circulating_supply)
+WITH
+  toInt64(toUnixTimestamp(observed_at)) AS second,
+  second - (second - 345600) % interval_seconds AS bucket
+SELECT token, interval_seconds, toDateTime(bucket, 'UTC') AS bucket_at,
+  max(bitShiftLeft(toUInt64((bucket + interval_seconds) * 1000 - toUnixTimestamp64Milli(observed_at)), 31) + version) AS rank,
+  argMin(price_code, observed_at), argMin(tuple(volume_24h_code), observed_at).1, argMin(tuple(market_cap_code), observed_at).1,
+  argMin(tuple(total_supply), observed_at).1, argMin(tuple(circulating_supply), observed_at).1
+FROM
+(
+  SELECT token, observed_at, version, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply
+  FROM token_prices FINAL
+  WHERE token = {token: UInt64} AND observed_at != ${AT}
+    AND observed_at >= ${AT} - INTERVAL 7 DAY AND observed_at < ${AT} + INTERVAL 7 DAY
+)
+ARRAY JOIN [1800, 3600, 14400, 86400, 604800] AS interval_seconds
+WHERE bucket = toInt64(intDiv({at: Int64}, 1000)) - (toInt64(intDiv({at: Int64}, 1000)) - 345600) % interval_seconds
+GROUP BY token, interval_seconds, bucket`
+
+/** Each step may be repeated. The observation itself is removed last, because the others read what remains. */
+async function removePrice(db: Database, { token, at }: Pick<StoredSuspect, 'token' | 'at'>): Promise<void> {
+  const remove = (table: string, where: string) =>
+    db.command({
+      name: 'take-out-price',
+      sql: `ALTER TABLE ${toAltered(table, db.cluster)} DELETE WHERE token = {token: UInt64} AND ${where}`,
+      params: { token, at },
+      settings: { mutations_sync: 2 },
+    })
+  const isOf = `observed_at = ${AT}`
+  await remove(
+    'token_price_rollups',
+    `bitShiftRight(rank, 31) = (toInt64(toUnixTimestamp(bucket_at)) + interval_seconds) * 1000 - {at: Int64}`,
+  )
+  await db.command({ name: 'take-out-price', sql: ROLLUPS, params: { token, at } })
+  await remove('token_quotes', isOf)
+  await remove('price_sources', isOf)
+  await remove('token_prices', isOf)
+}
