@@ -12,6 +12,7 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import { readEngineTime } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import {
+  type CheckedRows,
   type Collector,
   type Entity,
   isOfPresent,
@@ -25,11 +26,12 @@ import {
 } from '../job/define-job.ts'
 import { openState } from '../job/state.ts'
 import type { WorkerMetrics } from '../watch/worker-metrics.ts'
+import { toAssignment } from './assignment.ts'
 import { announce, noteChange, reportFailing, toTimeRange } from './changes.ts'
 import type { Redact } from './collect.ts'
 import { type Collected, collect } from './collect.ts'
+import { openRawRun, type RawRun } from './raw-answers.ts'
 import { PartialFailureError } from './retries.ts'
-import { checkRows, withoutLater } from './rows.ts'
 
 /** Dependencies of a job run. `now` is the wall clock in Unix milliseconds; tests replace it. */
 export interface JobContext {
@@ -49,6 +51,13 @@ export interface JobContext {
   readonly redact: Redact
   /** Aborted when the worker stops and running jobs must be returned to their queues. */
   readonly handBack?: AbortSignal
+}
+
+/** What storing rows needs. */
+interface Storing {
+  readonly job: Pick<Job, 'dataset'>
+  readonly slot: number
+  readonly context: Pick<JobContext, 'db' | 'recomputation'>
 }
 
 /** State of one running job. `slot` is the start of the range for a range. */
@@ -180,9 +189,11 @@ async function collectAndStore(
   const { job, payload, slot, state, context } = running
   // The slot has begun, even if this machine's clock is behind that of the scheduler.
   const startedAt = Math.max(context.now(), slot)
-  const collected = await collectChecked(running, entities)
+  const raw = openRawRun({ job, payload, entities, db: context.db, config: context.config, state })
+  const collected = await raw.collect(() => collectChecked(running, entities, raw))
   if (payload.kind === 'slot') await reportFailing(job, { ...payload, isComplete }, collected, context)
-  const rows = await insert(running, collected, startedAt)
+  await raw.store(collected, startedAt)
+  const rows = await storeRows(running, collected, startedAt)
   // The change and the coverage are recorded before the state: after the state is stored, a resuming job does not read
   // these rows again, and its next reading covers only what comes after them.
   if (payload.kind === 'range') await noteChange(context, job, rowsOf(collected))
@@ -199,39 +210,26 @@ const rowsOf = (collected: Collected) => collected.results.flatMap(({ rows }) =>
 
 /** Collects from the providers and checks each row. */
 async function collectChecked(
-  { job, collectors, context, payload, slot, peers, state, signal }: Running,
+  { job, collectors, context, payload, peers, signal }: Running,
   entities: readonly Entity[],
+  { state, noteImplausible }: RawRun,
 ): Promise<Collected> {
   const log = context.log.child({ dataset: job.name })
   const keys = entities.map(({ key }) => key)
   const checkPlausibility = payload.kind === 'slot' ? await job.openPlausibilityCheck?.(context.db, keys) : undefined
   const onRejected = (reason: string, count: number) => context.metrics?.rejected(job.name, reason, count)
-  const assignment = {
-    entities,
-    peers,
-    entityColumn: job.dataset.entity,
-    slot,
-    piece: payload.kind === 'slot' ? payload.piece : undefined,
-    range: payload.kind === 'slot' ? undefined : payload,
-    // Rows of a slot may carry times back to the previous slot. Computed rows may correct earlier ones, so they have no
-    // limit.
-    answersFrom:
-      payload.kind === 'slot' && !job.resumes && job.computedFrom.length === 0
-        ? slot - INTERVAL_SECONDS[job.cadence] * 1000
-        : undefined,
-    timeColumn: job.dataset.series.time,
-    resumes: job.resumes,
-    state,
-    signal,
-    redact: context.redact,
-    onRejected,
-    check: (provider: string, candidates: readonly object[]) => {
-      const all = checkRows(job.dataset, provider, candidates, { now: context.now(), log, onRejected })
-      const checked = payload.kind === 'slot' ? all : { ...all, rows: withoutLater(job.dataset, all.rows, entities) }
-      return checkPlausibility === undefined ? checked : checkPlausibility(provider, checked, { log, onRejected })
-    },
+  const { now, redact } = context
+  const checkAgain = (provider: string, checked: CheckedRows) => {
+    if (checkPlausibility === undefined) return checked
+    const plausible = checkPlausibility(provider, checked, { log, onRejected })
+    noteImplausible(
+      provider,
+      [...plausible.refused.keys()].filter((key) => !checked.refused.has(key)),
+    )
+    return plausible
   }
-  const collected = await collect(collectors, assignment, log)
+  const given = { job, payload, entities, peers, state, signal, now, log, redact, onRejected, checkAgain }
+  const collected = await collect(collectors, toAssignment(given), log)
   context.handBack?.throwIfAborted()
   return collected
 }
@@ -241,9 +239,9 @@ async function collectChecked(
  * idempotent.
  * @returns the number of rows.
  */
-async function insert(
-  { job: { dataset }, slot, context: { db, recomputation } }: Running,
-  { results }: Collected,
+export async function storeRows(
+  { job: { dataset }, slot, context: { db, recomputation } }: Storing,
+  { results }: Pick<Collected, 'results'>,
   startedAt: number,
 ): Promise<number> {
   const rows = results.flatMap((one) => one.rows)
