@@ -5,7 +5,7 @@ import { countExecuted } from '../support/executed-files.ts'
 import { createPricesPipeline, type PricesPipeline, untilDone } from '../support/prices-pipeline.ts'
 
 /** A reader of one slot holds at most this many files in mind. */
-const MOST_FILES = 42
+const MOST_FILES = 41
 
 let pipeline: PricesPipeline
 beforeEach(async () => {

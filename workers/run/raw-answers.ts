@@ -1,4 +1,6 @@
-import { hash, randomUUID } from 'node:crypto'
+import { createHash, hash, randomUUID } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Config } from '../../shared/config/config.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
 import { type JobPayload, toQueueName } from '../../shared/queue/queues.ts'
@@ -8,7 +10,6 @@ import { type NotedAnswer, notingAnswers } from '../http/client.ts'
 import { type Entity, type Job, toSlotEnd } from '../job/define-job.ts'
 import type { JobState } from '../job/job-state.ts'
 import type { Collected } from './collect.ts'
-import { readDecoderVersion } from './decoder-version.ts'
 import { findNamedEntities } from './named-entities.ts'
 
 /** Later than every retention, and within the time that ClickHouse's TTL can compare. Unix milliseconds. */
@@ -190,4 +191,25 @@ function createBodyWriter(db: Database, maxBytes: number, kept_until: string) {
       await underway
     },
   }
+}
+
+/** The code that decodes answers, relative to this file. */
+const FOLDERS = ['../providers', '../jobs'] as const
+
+let version: string | undefined
+
+/** Returns a hash of the code that decodes answers: equal versions decode the same answers to the same rows. */
+export function readDecoderVersion(): string {
+  version ??= hashFolders()
+  return version
+}
+
+function hashFolders(): string {
+  const sum = createHash('sha256')
+  for (const name of FOLDERS) {
+    const folder = join(import.meta.dirname, name)
+    const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => /\.[jt]s$/.test(file))
+    for (const file of files.sort()) sum.update(`${file}\0`).update(readFileSync(join(folder, file)))
+  }
+  return sum.digest('hex').slice(0, 12)
 }
