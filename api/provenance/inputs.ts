@@ -4,7 +4,7 @@ import { toTreasuryValues } from '../../shared/datasets/treasury-value.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
 import { toLifetimes } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 
 /** Most inputs of an answer; the others are counted. */
 const MOST_INPUTS = 200

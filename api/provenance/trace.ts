@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { readRuns, readRunsAt, type StoredAnswer, type StoredRun } from '../../shared/store/raw-runs.ts'
+import type { Database } from '../../shared/store/store.ts'
+import { readRuns, readRunsAt, type StoredAnswer, type StoredRun } from '../../shared/store/store.ts'
 
 type Values = Readonly<Record<string, unknown>>
 

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { datasets } from '../../shared/datasets/list.ts'
-import { createDatabase } from '../../shared/store/clickhouse.ts'
+import { createDatabase } from '../../shared/store/store.ts'
 import holders from '../../workers/jobs/holders.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import marketCap from '../../workers/jobs/market-cap.ts'

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { readBodies, readRuns } from '../../shared/store/raw-runs.ts'
+import { readBodies, readRuns } from '../../shared/store/store.ts'
 import holders from '../../workers/jobs/holders.ts'
 import prices from '../../workers/jobs/prices.ts'
 import twitter from '../../workers/jobs/twitter.ts'
-import { runJob } from '../../workers/run/run-job.ts'
+import { runJob } from '../../workers/run/runner.ts'
 import { toPendingReport } from '../support/pending-report.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 

@@ -10,7 +10,7 @@ import marketCap from '../../workers/jobs/market-cap.ts'
 import prices from '../../workers/jobs/prices.ts'
 import telegram from '../../workers/jobs/telegram.ts'
 import twitter from '../../workers/jobs/twitter.ts'
-import { replay } from '../../workers/replay/replay.ts'
+import { replay } from '../../workers/run/runner.ts'
 import { toPendingReport } from '../support/pending-report.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 

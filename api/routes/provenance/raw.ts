@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { readBodies } from '../../../shared/store/raw-runs.ts'
+import { readBodies } from '../../../shared/store/store.ts'
 import { Problem } from '../../problem/problem.ts'
 import { defineRoute } from '../../route/define-route.ts'
 

@@ -1,12 +1,12 @@
 import { DataError } from '../../shared/errors.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import {
   type AnswerStamp,
   type RequestKey,
   readBodies,
   readLastAnswer,
   type StoredRun,
-} from '../../shared/store/raw-runs.ts'
+} from '../../shared/store/store.ts'
 import type { StoredAnswers } from '../http/client.ts'
 
 const toKey = ({ provider, method, host, path, query, sent }: RequestKey) =>

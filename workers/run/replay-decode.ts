@@ -1,13 +1,13 @@
 import { DataError } from '../../shared/errors.ts'
 import type { JobPayload } from '../../shared/queue/queues.ts'
-import type { StoredRun } from '../../shared/store/raw-runs.ts'
+import type { StoredRun } from '../../shared/store/store.ts'
 import { createHttpClients } from '../http/client.ts'
 import { type CheckedRows, type Job, parsePayload, toEntities, toPeers } from '../job/define-job.ts'
 import type { JobState } from '../job/job-state.ts'
-import { toAssignment } from '../run/assignment.ts'
-import { type Collected, collect } from '../run/collect.ts'
-import type { JobContext } from '../run/run-job.ts'
-import { openStoredAnswers } from './stored-answers.ts'
+import { toAssignment } from './assignment.ts'
+import { type Collected, collect } from './collect.ts'
+import { openStoredAnswers } from './replay-answers.ts'
+import type { JobContext } from './run-job.ts'
 
 export type DecodeContext = Pick<JobContext, 'config' | 'db' | 'registry' | 'log' | 'redact'>
 

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
 import { toMs } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { toLocal } from '../../shared/store/topology.ts'
+import type { Database } from '../../shared/store/store.ts'
+import { toLocal } from '../../shared/store/store.ts'
 
 /** A row as ClickHouse returns it, and as it accepts it. */
 type Row = Readonly<Record<string, unknown>>
