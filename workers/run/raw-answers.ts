@@ -19,11 +19,11 @@ const MOST_BUFFERED_BYTES = 32 * 1024 * 1024
 const BEGINNING = 64
 
 /** Whether a provider sends the same data again later: it has history, or it serves past events. */
-export const isRepeatable = ({ history, resumes, dataset }: Job): boolean =>
+const isRepeatable = ({ history, resumes, dataset }: Job): boolean =>
   history !== undefined || resumes || dataset.hasTextsOfPeople === true
 
 /** Returns the end of the retention of a job's answers in Unix milliseconds; undefined if they are not stored. */
-export function toKeptUntil(
+function toKeptUntil(
   job: Job,
   { days, unrepeatableDays }: Config['rawAnswers'],
   now: number,

@@ -32,10 +32,7 @@ export const provenanceRawRoute = defineRoute({
     if (body === undefined) throw new Problem('not_found', 'No answer with this hash is stored.', { param: 'hash' })
     if (body.omitted !== '')
       throw new Problem('not_found', `The body of this answer is not stored: ${body.omitted}.`, { param: 'hash' })
-    const headers = {
-      'Content-Disposition': `attachment; filename="${query.hash}"`,
-      'X-Content-Type-Options': 'nosniff',
-    }
+    const headers = { 'Content-Disposition': `attachment; filename="${query.hash}"` }
     return { body: Buffer.from(body.body), headers, asOf: null, expiresAt: now() + HOLDS_MS }
   },
 })
