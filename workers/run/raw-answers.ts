@@ -23,11 +23,7 @@ const isRepeatable = ({ history, resumes, dataset }: Job): boolean =>
   history !== undefined || resumes || dataset.hasTextsOfPeople === true
 
 /** Returns the end of the retention of a job's answers in Unix milliseconds; undefined if they are not stored. */
-function toKeptUntil(
-  job: Job,
-  { days, unrepeatableDays }: Config['rawAnswers'],
-  now: number,
-): number | undefined {
+function toKeptUntil(job: Job, { days, unrepeatableDays }: Config['rawAnswers'], now: number): number | undefined {
   const kept = isRepeatable(job) ? days : unrepeatableDays
   return kept === 0 ? undefined : Math.min(FOREVER_MS, now + kept * DAY_MS)
 }
