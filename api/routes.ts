@@ -47,6 +47,8 @@ import { indexHistoricRoute } from './routes/index/historic.ts'
 import { indexTokenRoute } from './routes/index/token-data.ts'
 import { indexWeightsRoute } from './routes/index/weights.ts'
 import { marksRoute } from './routes/marks.ts'
+import { provenanceRawRoute } from './routes/provenance/raw.ts'
+import { provenanceRoute } from './routes/provenance.ts'
 import { searchRoute } from './routes/search.ts'
 import { coverageRoute } from './routes/status/coverage.ts'
 import { statusRoute } from './routes/status.ts'
@@ -89,6 +91,8 @@ export const routes = [
   marksRoute,
   statusRoute,
   coverageRoute,
+  provenanceRoute,
+  provenanceRawRoute,
   streamRoute,
   changesRoute,
   alertsRoute,

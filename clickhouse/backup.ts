@@ -13,12 +13,16 @@ const HELP = `npm run backup -- <folder> [options]
 Copies every table of the database into a folder, as compressed text with a checksum per file, while workers and readers
 continue. npm run restore restores the backup on any ClickHouse: a server or a cluster of any size.
 
-  --dry-run   prints the tables and their rows and writes nothing
+  --without-raw-answers   omits the stored answers of providers (RAW_ANSWERS_DAYS); rows and corrections are copied
+  --dry-run               prints the tables and their rows and writes nothing
   --json
   --help`
 
+/** The tables of providers' answers. */
+const RAW_TABLES: readonly string[] = ['raw_answers', 'raw_runs']
+
 /**
- * Copies a database into a folder, which is created if missing. Calls `onTable` after each table. Each table is copied
+ * Copies a database without the `omitted` tables into a folder, which is created if missing. Calls `onTable` after each table. Each table is copied
  * as of one time, and the order of the tables keeps the copy consistent (see `listTables`).
  * @throws DataError `config` if the folder is not empty, `migration`, `schema_too_old` or `storage`.
  */
@@ -26,6 +30,7 @@ export async function backUp(
   db: Database,
   folder: string,
   onTable: (table: TableFiles) => void | Promise<void>,
+  omitted: readonly string[] = [],
 ): Promise<Manifest> {
   const { applied } = await requireMigrated(db)
   await makeFolder(folder)
@@ -33,6 +38,7 @@ export async function backUp(
   const migrations = [...applied].map(([name, checksum]) => ({ name, checksum }))
   const tables: TableFiles[] = []
   for (const table of await listTables(db)) {
+    if (omitted.includes(table.name)) continue
     const written = await writeTable(folder, table.name, table.columns, await readContent(db, table))
     tables.push(written)
     await onTable(written)
@@ -46,6 +52,7 @@ async function main(): Promise<void> {
   const { values, positionals } = readCommandLine({
     allowPositionals: true,
     options: {
+      'without-raw-answers': { type: 'boolean', default: false },
       'dry-run': { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -54,13 +61,15 @@ async function main(): Promise<void> {
   if (values.help) return console.log(HELP)
   const [folder, ...more] = positionals
   if (folder === undefined || more.length > 0) throw new DataError('payload', HELP)
+  const omitted = values['without-raw-answers'] ? RAW_TABLES : []
   const db = createDatabase(loadCommandConfig().clickhouse, 'write')
   if (values['dry-run']) {
     const tables: { name: string; rows: number }[] = []
-    for (const { name } of await listTables(db)) tables.push({ name, rows: await countRows(db, name) })
+    for (const { name } of await listTables(db))
+      if (!omitted.includes(name)) tables.push({ name, rows: await countRows(db, name) })
     console.log(values.json ? JSON.stringify(tables, null, 2) : tables.map(toLine).join('\n'))
   } else {
-    const result = await backUp(db, folder, (table) => console.error(toLine(table)))
+    const result = await backUp(db, folder, (table) => console.error(toLine(table)), omitted)
     const rows = result.tables.reduce((sum, table) => sum + table.rows, 0)
     if (values.json) console.log(JSON.stringify({ folder, rows, tables: result.tables.length }, null, 2))
     else console.log(`${folder}: ${rows} rows of ${result.tables.length} tables`)

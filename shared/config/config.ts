@@ -26,6 +26,12 @@ const proxyUrl = z
 const port = integer(0, 65_535)
 const identifier = text.regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, 'must be a plain identifier: letters, digits and _')
 
+/** Days, or `forever`. */
+const retention = z.union(
+  [z.literal('forever').transform(() => Number.POSITIVE_INFINITY), integer(0, 36_500)],
+  'must be a number of days up to 36500, or forever',
+)
+
 /** A domain, or an address in brackets (RFC 5321, section 4.1.3). */
 const smtpName = text.regex(
   /^(?:[a-z\d](?:[a-z\d-]{0,61}[a-z\d])?(?:\.(?!$)|$)){1,20}$|^\[(?:IPv6:[\da-f:.]+|[\d.]+)\]$/i,
@@ -122,6 +128,11 @@ export const settings = z.object({
   PROVIDER_TIMEOUT_MS: count.default(30_000),
   PROVIDER_MAX_BYTES: count.default(64 * 1024 * 1024),
 
+  RAW_ANSWERS_DAYS: retention.default(30),
+  RAW_ANSWERS_UNREPEATABLE_DAYS: retention.default(Number.POSITIVE_INFINITY),
+  RAW_ANSWERS_MAX_MB: count.default(16),
+  PROVENANCE_RAW: z.enum(['true', 'false'], 'must be true or false').default('false'),
+
   ...providerSettings,
 })
 
@@ -214,6 +225,12 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
       concurrency: { live: s.WORKER_CONCURRENCY, history: s.WORKER_HISTORY_CONCURRENCY },
       historyShare: s.PROVIDER_HISTORY_SHARE,
       drainSeconds: s.WORKER_DRAIN_SECONDS,
+    },
+    rawAnswers: {
+      days: s.RAW_ANSWERS_DAYS,
+      unrepeatableDays: s.RAW_ANSWERS_UNREPEATABLE_DAYS,
+      maxBytes: s.RAW_ANSWERS_MAX_MB * 1024 * 1024,
+      isServed: s.PROVENANCE_RAW === 'true',
     },
     datasetsOff: s.DATASETS_OFF,
     proxy: { http: s.HTTP_PROXY, https: s.HTTPS_PROXY, none: s.NO_PROXY },

@@ -8,6 +8,21 @@ const SHORTEST_SEGMENT = 16
 const MASK = '[redacted]'
 const SECRET_NAME = /key|token|password|secret/i
 
+/** Names of query parameters, headers and JSON members whose value is a secret. */
+export const SECRET_MEMBER =
+  /(api|access|secret|auth|pro|demo)[-_]?(key|token)|^(x-)?(key|token|auth|sig|signature|pass)$|secret|authorization|password|cookie/i
+
+/** Returns the secrets in the forms in which a URL or JSON contains them, the longest first. */
+export function withEncodings(secrets: readonly string[]): readonly string[] {
+  const forms = secrets.flatMap((secret) => [
+    secret,
+    encodeURIComponent(secret),
+    new URLSearchParams({ '': secret }).toString().slice(1),
+    JSON.stringify(secret).slice(1, -1),
+  ])
+  return [...new Set(forms)].filter((form) => form !== '').sort((a, b) => b.length - a.length)
+}
+
 /** The parts of a URL that may be secret: user, password, query values, long path segments. */
 export function toUrlSecrets(text: string): string[] {
   if (!/^[a-z]+:\/\//.test(text) || !URL.canParse(text)) return []

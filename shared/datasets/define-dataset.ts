@@ -50,6 +50,11 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
    * an entity was collected, for the time since its cursor began.
    */
   readonly resumes?: true
+  /**
+   * Set if the provider's answers contain texts of people that the rows do not. The answers are then not stored longer
+   * than those that can be fetched again.
+   */
+  readonly hasTextsOfPeople?: true
   /** The input datasets. When their rows are stored, the days of these rows are recomputed. */
   readonly computedFrom?: readonly DatasetFacts[]
   /**

@@ -39,5 +39,6 @@ export const twitterSentiment = defineDataset({
   needsDaos: true,
   entity: 'dao',
   isCollected: true,
+  hasTextsOfPeople: true,
   series: { table: 'twitter_sentiment', entity: 'dao', time: 'observed_at' },
 })

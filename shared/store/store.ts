@@ -48,6 +48,17 @@ export { type Lock, withLock } from './lock.ts'
 export { probe } from './probe.ts'
 export { readQuietSpaces, toQuietNote } from './quiet-spaces.ts'
 export {
+  type AnswerStamp,
+  type RequestKey,
+  type RunOutcome,
+  readBodies,
+  readLastAnswer,
+  readRuns,
+  readRunsAt,
+  type StoredAnswer,
+  type StoredRun,
+} from './raw-runs.ts'
+export {
   createReadiness,
   FRESHNESS_STATES,
   type FreshnessState,

@@ -29,6 +29,7 @@ const REQUESTS: Readonly<Record<(typeof routes)[number]['operation'], string>> =
   getMark: '',
   getStatus: '/data/status',
   getCoverage: '/data/status/coverage?dataset=prices&id=a00a15074c647764fac27d6c&start=2026-04-28&end=2026-05-02',
+  getProvenance: '/data/provenance?dataset=market-cap',
   listChanges: '/data/changes?id=a00a15074c647764fac27d6c&limit=2',
   listAlerts: '/data/alerts?limit=1',
   listAlertRules: '/data/alerts/rules',
@@ -82,7 +83,7 @@ afterAll(() => demo?.close())
 /** Registry records and changes have the machine's time: the examples show the demo's time. */
 const settle = (text: string): unknown =>
   JSON.parse(text, (name, value) => {
-    const isOfMachine = ['createdAt', 'updatedAt', 'at'].includes(name) && Date.parse(value) > DEMO_NOW
+    const isOfMachine = ['createdAt', 'updatedAt', 'at', 'storedAt'].includes(name) && Date.parse(value) > DEMO_NOW
     return isOfMachine ? new Date(DEMO_NOW).toISOString() : value
   })
 

@@ -143,7 +143,8 @@ function isTakenAsAnswer({ isAnswer }: HttpRequest, status: number, said: NonNul
 }
 
 /** POST when there is a body, else GET, unless the request names a method. */
-export const toMethod = ({ method, body }: HttpRequest) => method ?? (body === undefined ? 'GET' : 'POST')
+export const toMethod = ({ method, body }: Pick<HttpRequest, 'method' | 'body'>) =>
+  method ?? (body === undefined ? 'GET' : 'POST')
 
 /** Follows redirects on the same origin only: keys travel in headers and must not reach another host. */
 async function send(

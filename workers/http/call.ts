@@ -1,10 +1,11 @@
-import { createRedactor, toUrlSecrets } from '../../shared/config/secrets.ts'
+import { createRedactor, SECRET_MEMBER, toUrlSecrets } from '../../shared/config/secrets.ts'
 import { DataError } from '../../shared/errors.ts'
 import { HOUR_MS } from '../../shared/intervals.ts'
 import type { Fetch } from '../../shared/proxied-fetch.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { type Answer, attempt, type Failure, isJsonType, toMethod } from './attempt.ts'
 import { LONGEST_WAIT_MS, type RateLimit, sleep } from './limits.ts'
+import { noting, type StoredAnswers, toShownRequest, toStoredResponse } from './noted-answers.ts'
 import type { Exchange, HttpClient, HttpRequest, HttpSettings, ProviderCall, Query, Target } from './types.ts'
 
 /** State of a running call. */
@@ -21,6 +22,7 @@ interface CallOptions {
   readonly observe?: ((call: ProviderCall) => void) | undefined
   readonly record?: ((exchange: Exchange) => void) | undefined
   readonly backoffMs?: number
+  readonly stored?: StoredAnswers | undefined
 }
 
 /** Creates the client of one provider's host. */
@@ -30,7 +32,7 @@ export function createCaller(
   options: CallOptions,
 ): HttpClient {
   const { provider } = settings
-  const { backoffMs = 500, log, observe, record } = options
+  const { backoffMs = 500, log, observe, record, stored } = options
 
   async function fetchAnswer<T>(request: HttpRequest, read: (answer: Answer, target: Target) => T): Promise<T> {
     const headers = toHeaders(provider, { ...settings.headers, ...request.headers })
@@ -68,10 +70,8 @@ export function createCaller(
   async function sendUntilAnswered(request: HttpRequest, headers: Headers, target: Target, progress: Progress) {
     const { signal, retries = DEFAULT_RETRIES } = request
     for (;;) {
-      throwIfExhausted(target)
-      await limit.take(signal, request.cost, request.units)
-      progress.isSent = true
-      const result = await attempt({ settings, request, headers, target, retries: progress.retries }, proxiedFetch)
+      const attempted = { provider, request, target, attempt: progress.retries + 1 }
+      const result = await noting(attempted, () => sendOnce(request, headers, target, progress))
       if (result.status !== undefined) record?.(toExchange(provider, request, target, result.status, result))
       progress.status = result.status
       progress.remainingQuota = result.remainingQuota ?? progress.remainingQuota
@@ -89,6 +89,19 @@ export function createCaller(
       log.warn({ provider, retry: progress.retries, waitMs, reason: failed }, 'provider request failed, retrying')
       await sleep(waitMs, signal)
     }
+  }
+
+  async function sendOnce(request: HttpRequest, headers: Headers, target: Target, progress: Progress) {
+    const sending = { settings, request, headers, target, retries: progress.retries }
+    if (stored !== undefined) {
+      const response = toStoredResponse(await stored.take(toShownRequest(provider, request, target)))
+      progress.isSent = true
+      return attempt(sending, async () => response)
+    }
+    throwIfExhausted(target)
+    await limit.take(request.signal, request.cost, request.units)
+    progress.isSent = true
+    return attempt(sending, proxiedFetch)
   }
 
   function throwIfExhausted(target: Target): void {
@@ -208,7 +221,6 @@ export function toBackoffMs(baseMs: number, retry: number, random: number): numb
   return random * Math.min(LONGEST_BACKOFF_MS, baseMs * 2 ** retry)
 }
 
-const SECRET_NAME = /(api|access|secret|auth|pro|demo)[-_]?(key|token)|^key$|secret|authorization|password/i
 const SHOWN_QUERY = 160
 
 interface Parts {
@@ -225,21 +237,22 @@ interface Parts {
 export function toTarget({ baseUrl, path, query = {}, headers, secrets = [] }: Parts): Target {
   const url = new URL(baseUrl.replace(/\/+$/, '') + path)
   const parameters = Object.entries(query).flatMap(([name, value]) =>
-    value === undefined ? [] : [{ name, value: String(value), isSecret: SECRET_NAME.test(name) }],
+    value === undefined ? [] : [{ name, value: String(value), isSecret: SECRET_MEMBER.test(name) }],
   )
   moveCredentials(url, headers)
   for (const { name, value } of parameters) url.searchParams.set(name, value)
-  const redact = (text: string) => {
+  const findAll = () => {
     const ofQuery = parameters.filter(({ isSecret }) => isSecret).map(({ value }) => value)
     // "Bearer <key>": the provider may repeat the key without its scheme.
     const ofHeaders = [...headers].flatMap(([name, value]) =>
-      SECRET_NAME.test(name) ? [value, value.slice(value.lastIndexOf(' ') + 1)] : [],
+      SECRET_MEMBER.test(name) ? [value, value.slice(value.lastIndexOf(' ') + 1)] : [],
     )
-    const all = [...toUrlSecrets(baseUrl), ...secrets, ...ofQuery, ...ofHeaders]
-    return createRedactor(all.filter((secret) => secret !== ''))(text)
+    return [...toUrlSecrets(baseUrl), ...secrets, ...ofQuery, ...ofHeaders].filter((secret) => secret !== '')
   }
+  const redact = (text: string) => createRedactor(findAll())(text)
   return {
     url,
+    secrets: findAll,
     get shown() {
       const joined = parameters
         .map(({ name, value, isSecret }) => `${name}=${isSecret ? '[redacted]' : value}`)

@@ -13,7 +13,10 @@ import {
   sleep,
   toDayKey,
 } from './limits.ts'
+import { type NotedAnswer, type StoredAnswers, sinks } from './noted-answers.ts'
 import type { Exchange, HttpClient, HttpSettings, ProviderCall } from './types.ts'
+
+export type { NotedAnswer, ShownRequest, StoredAnswers } from './noted-answers.ts'
 
 export type {
   ErrorAnswer,
@@ -50,6 +53,8 @@ interface Options {
   readonly observe?: (call: ProviderCall) => void
   /** Receives every response, including errors. Secrets are not removed. */
   readonly record?: ((exchange: Exchange) => void) | undefined
+  /** Answers all requests from stored bodies, without any network. */
+  readonly stored?: StoredAnswers
   /** First backoff in milliseconds before jitter, doubled for each retry; default 500. */
   readonly backoffMs?: number
 }
@@ -82,6 +87,10 @@ function perProvider<T>(create: (settings: HttpSettings) => T): (settings: HttpS
     return value
   }
 }
+
+/** Runs `work`, and passes each attempt of a request that it sends to `sink`. */
+export const notingAnswers = <T>(sink: (answer: NotedAnswer) => void, work: () => Promise<T>): Promise<T> =>
+  sinks.run(sink, work)
 
 /** Returns whether a request failed because its response was over the size limit. */
 export const isTooLarge = (error: unknown): boolean => error instanceof DataError && error.cause instanceof BodyTooLarge

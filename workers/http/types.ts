@@ -128,6 +128,8 @@ export interface Target {
   readonly url: URL
   /** Path and query without the base and without keys; the query is truncated. */
   readonly shown: string
+  /** Returns the keys and credentials of the request, as they are sent. */
+  secrets(): readonly string[]
   /** Returns a provider's text as one short line without keys. */
   excerpt(text: string): string
 }

@@ -18,7 +18,7 @@ export interface Collected {
 }
 
 /** Entities and time to collect, and the rules that check the results. */
-interface Assignment {
+export interface Assignment {
   entities: readonly Entity[]
   /** For a slot: all entities of the slot (`all`) and of this batch (`own`). For a range: its entities. */
   peers: Peers<Entity>

@@ -11,6 +11,7 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import { type Database, readEngineTime } from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import {
+  type CheckedRows,
   type Collector,
   type Confirmation,
   type Entity,
@@ -25,11 +26,12 @@ import {
 } from '../job/define-job.ts'
 import { openState } from '../job/state.ts'
 import type { WorkerMetrics } from '../watch/worker-metrics.ts'
+import { toAnswersFrom, toAssignment } from './assignment.ts'
 import { announce, noteChange, reportFailing, toTimeRange } from './changes.ts'
 import type { Redact } from './collect.ts'
 import { type Collected, collect } from './collect.ts'
+import { openRawRun, type RawRun } from './raw-answers.ts'
 import { PartialFailureError } from './retries.ts'
-import { checkRows, withoutLater } from './rows.ts'
 
 /** Dependencies of a job run. `now` is the wall clock in Unix milliseconds; tests replace it. */
 export interface JobContext {
@@ -49,6 +51,13 @@ export interface JobContext {
   readonly redact: Redact
   /** Aborted when the worker stops and running jobs must be returned to their queues. */
   readonly handBack?: AbortSignal
+}
+
+/** What storing rows needs. */
+interface Storing {
+  readonly job: Pick<Job, 'dataset'>
+  readonly slot: number
+  readonly context: Pick<JobContext, 'db' | 'recomputation'>
 }
 
 /** State of one running job. `slot` is the start of the range for a range. */
@@ -181,10 +190,12 @@ async function collectAndStore(
   // The slot has begun, even if this machine's clock is behind that of the scheduler.
   const startedAt = Math.max(context.now(), slot)
   const confirmation = await openConfirmation(running, entities)
-  const collected = await collectChecked(running, entities, confirmation)
+  const raw = openRawRun({ job, payload, entities, db: context.db, config: context.config, state })
+  const collected = await raw.collect(() => collectChecked(running, entities, raw, confirmation))
   if (payload.kind === 'slot') await reportFailing(job, { ...payload, isComplete }, collected, context)
+  await raw.store(collected, startedAt)
   const removed = await takeOut(running, confirmation)
-  const rows = await insert(running, collected, startedAt)
+  const rows = await storeRows(running, collected, startedAt)
   await confirmation?.store()
   // The change and the coverage are recorded before the state: after the state is stored, a resuming job does not read
   // these rows again, and its next reading covers only what comes after them.
@@ -208,7 +219,7 @@ async function openConfirmation(running: Running, entities: readonly Entity[]): 
     entities,
     slot,
     sources: collectors.map(({ provider, isWitness = false, covers }) => ({ provider, isWitness, covers })),
-    answersFrom: toAnswersFrom(running) ?? Number.NEGATIVE_INFINITY,
+    answersFrom: toAnswersFrom(running.job, payload) ?? Number.NEGATIVE_INFINITY,
     log: context.log.child({ dataset: job.name }),
   })
 }
@@ -237,22 +248,14 @@ async function takeOut(
   return rows
 }
 
-/**
- * Rows of a slot may carry times back to the previous slot. Computed rows may correct earlier ones, so they have no
- * limit.
- */
-const toAnswersFrom = ({ job, payload, slot }: Running): number | undefined =>
-  payload.kind === 'slot' && !job.resumes && job.computedFrom.length === 0
-    ? slot - INTERVAL_SECONDS[job.cadence] * 1000
-    : undefined
-
 /** Collects from the providers and checks each row. */
 async function collectChecked(
   running: Running,
   entities: readonly Entity[],
+  { state, noteImplausible }: RawRun,
   confirmation: Confirmation | undefined,
 ): Promise<Collected> {
-  const { job, collectors, context, payload, slot, peers, state, signal } = running
+  const { job, collectors, context, payload, peers, signal } = running
   const log = context.log.child({ dataset: job.name })
   const keys = entities.map(({ key }) => key)
   const checkPlausibility =
@@ -260,30 +263,21 @@ async function collectChecked(
       ? await job.openPlausibilityCheck?.(context.db, keys)
       : await job.openHistoryCheck?.(context.db, keys, payload)
   const onRejected = (reason: string, count: number) => context.metrics?.rejected(job.name, reason, count)
-  const assignment = {
-    entities,
-    peers,
-    entityColumn: job.dataset.entity,
-    slot,
-    piece: payload.kind === 'slot' ? payload.piece : undefined,
-    range: payload.kind === 'slot' ? undefined : payload,
-    answersFrom: toAnswersFrom(running),
-    confirmation,
-    onConfirmed: (withheld: number, excluded: ReadonlyMap<string, number>) =>
-      context.metrics?.confirmed(job.name, withheld, excluded),
-    timeColumn: job.dataset.series.time,
-    resumes: job.resumes,
-    state,
-    signal,
-    redact: context.redact,
-    onRejected,
-    check: (provider: string, candidates: readonly object[]) => {
-      const all = checkRows(job.dataset, provider, candidates, { now: context.now(), log, onRejected })
-      const checked = payload.kind === 'slot' ? all : { ...all, rows: withoutLater(job.dataset, all.rows, entities) }
-      return checkPlausibility === undefined ? checked : checkPlausibility(provider, checked, { log, onRejected })
-    },
+  const onConfirmed = (withheld: number, excluded: ReadonlyMap<string, number>) =>
+    context.metrics?.confirmed(job.name, withheld, excluded)
+  const { now, redact } = context
+  const checkAgain = (provider: string, checked: CheckedRows) => {
+    if (checkPlausibility === undefined) return checked
+    const plausible = checkPlausibility(provider, checked, { log, onRejected })
+    noteImplausible(
+      provider,
+      [...plausible.refused.keys()].filter((key) => !checked.refused.has(key)),
+    )
+    return plausible
   }
-  const collected = await collect(collectors, assignment, log)
+  const checks = { onRejected, checkAgain, confirmation, onConfirmed }
+  const given = { job, payload, entities, peers, state, signal, now, log, redact, ...checks }
+  const collected = await collect(collectors, toAssignment(given), log)
   context.handBack?.throwIfAborted()
   return collected
 }
@@ -293,9 +287,9 @@ async function collectChecked(
  * idempotent.
  * @returns the number of rows.
  */
-async function insert(
-  { job: { dataset }, slot, context: { db, recomputation } }: Running,
-  { results }: Collected,
+export async function storeRows(
+  { job: { dataset }, slot, context: { db, recomputation } }: Storing,
+  { results }: Pick<Collected, 'results'>,
   startedAt: number,
 ): Promise<number> {
   const rows = results.flatMap(({ provider, rows: own }) =>

@@ -26,6 +26,8 @@ import { type JobContext, runJob } from './run-job.ts'
  * - `checkRows` is the check that the rows of every job pass.
  */
 export { announce, noteChange, rememberFailing } from './changes.ts'
+export { type ReplayOptions, type ReplayResult, replay } from './replay.ts'
+export type { Difference } from './replay-compare.ts'
 export { PartialFailureError } from './retries.ts'
 export { checkRows } from './rows.ts'
 export { type JobContext, runJob } from './run-job.ts'

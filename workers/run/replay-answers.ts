@@ -1,0 +1,64 @@
+import { DataError } from '../../shared/errors.ts'
+import type { Database } from '../../shared/store/store.ts'
+import {
+  type AnswerStamp,
+  type RequestKey,
+  readBodies,
+  readLastAnswer,
+  type StoredRun,
+} from '../../shared/store/store.ts'
+import type { StoredAnswers } from '../http/client.ts'
+
+const toKey = ({ provider, method, host, path, query, sent }: RequestKey) =>
+  [provider, method, host, path, query, sent].join('\0')
+
+const toName = ({ provider, method, host, path, query }: RequestKey) =>
+  `${provider}: ${method} ${host}${path}${query === '' ? '' : `?${query}`}`
+
+const isSuccess = (status: number) => status >= 200 && status < 300
+
+/**
+ * Answers requests with the bodies that a run received, in the order of its attempts. A request that the run did not send
+ * gets the newest earlier answer of its dataset: a process reuses some answers in several runs.
+ */
+export async function openStoredAnswers(
+  db: Database,
+  dataset: string,
+  run: StoredRun,
+): Promise<StoredAnswers & { throwIfMissing(): void }> {
+  const bodies = new Map(await readBodies(db, [...new Set(run.answers.map(({ hash }) => hash))]))
+  const queues = new Map<string, AnswerStamp[]>()
+  for (const answer of run.answers) {
+    const key = toKey(answer)
+    queues.set(key, [...(queues.get(key) ?? []), answer])
+  }
+  let missing: DataError | undefined
+  const fail = (request: RequestKey, reason: string): never => {
+    missing ??= new DataError(
+      'payload',
+      `run of ${new Date(run.collectedAt).toISOString()}: ${toName(request)}: ${reason}`,
+    )
+    throw missing
+  }
+  const findStamp = async (request: RequestKey): Promise<AnswerStamp> => {
+    const queue = queues.get(toKey(request)) ?? []
+    const next = queue.length > 1 ? queue.shift() : queue[0]
+    if (next !== undefined) return next
+    const last = await readLastAnswer(db, request, { dataset, before: run.collectedAt })
+    return last ?? fail(request, 'no answer is stored. The code requests something else than at the time of the run')
+  }
+  return {
+    async take(request) {
+      const { hash, status, contentType, code, reason } = await findStamp(request)
+      const shown = { status, contentType: contentType === '' ? null : contentType, code, reason }
+      if (status === 0) return { ...shown, body: '' }
+      if (!bodies.has(hash)) for (const [key, body] of await readBodies(db, [hash])) bodies.set(key, body)
+      const body = bodies.get(hash) ?? fail(request, `the body ${hash} is not stored any more`)
+      if (body.omitted !== '' && isSuccess(status)) fail(request, `the body is not stored: ${body.omitted}`)
+      return { ...shown, body: body.body }
+    },
+    throwIfMissing: () => {
+      if (missing !== undefined) throw missing
+    },
+  }
+}

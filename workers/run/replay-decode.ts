@@ -1,0 +1,90 @@
+import { DataError } from '../../shared/errors.ts'
+import type { JobPayload } from '../../shared/queue/queues.ts'
+import type { StoredRun } from '../../shared/store/store.ts'
+import { createHttpClients } from '../http/client.ts'
+import { type CheckedRows, type Job, parsePayload, toEntities, toPeers } from '../job/define-job.ts'
+import type { JobState } from '../job/job-state.ts'
+import { toAssignment } from './assignment.ts'
+import { type Collected, collect } from './collect.ts'
+import { openStoredAnswers } from './replay-answers.ts'
+import type { JobContext } from './run-job.ts'
+
+export type DecodeContext = Pick<JobContext, 'config' | 'db' | 'registry' | 'log' | 'redact'>
+
+/** What the code of today decodes from the stored answers of a run. */
+export interface DecodedRun {
+  readonly run: StoredRun
+  readonly payload: JobPayload
+  readonly collected: Collected
+}
+
+/**
+ * Decodes the answers of a run again, without any network. The clock, the job's state and the refusals of the
+ * plausibility check are those of the run.
+ * @throws DataError `payload` if the code requests what the run did not receive, or a body that is not stored. The message
+ *   names the request.
+ */
+export async function decodeRun(job: Job, run: StoredRun, context: DecodeContext): Promise<DecodedRun> {
+  const answers = await openStoredAnswers(context.db, job.dataset.name, run)
+  const unlimited = { take: async () => {} }
+  // New clients and collectors for each run: an answer that they cache would hide a missing one.
+  const http = createHttpClients({
+    log: context.log,
+    backoffMs: 0,
+    limitsOf: () => ({ total: unlimited, history: unlimited }),
+    stored: answers,
+  })
+  const now = () => run.collectedAt
+  const collectors = job.connect({ ...context, http, now })
+  const payload = parsePayload(job, run.payload)
+  const entities = toEntities(job, context, payload)
+  const implausible = new Map(run.outcome.implausible.map((one) => [one.provider, new Set(one.entities)]))
+  const assignment = toAssignment({
+    ...{ job, payload, entities, now, log: context.log, redact: context.redact },
+    peers: toPeers(job, context, payload),
+    state: toState(run),
+    signal: new AbortController().signal,
+    checkAgain: (provider, checked) => withoutRefused(job, provider, checked, implausible.get(provider)),
+  })
+  const collected = await collect(collectors, assignment, context.log)
+  answers.throwIfMissing()
+  throwIfUnconfigured(run, collected)
+  return { run, payload, collected }
+}
+
+/** The values that the run read. Values that the code sets are dropped after the run. */
+function toState({ state }: StoredRun): JobState {
+  const own = new Map<string, string>()
+  return {
+    get: async (name) => own.get(name) ?? state[name] ?? undefined,
+    set: (name, value) => void own.set(name, value),
+    save: async (name, value) => void own.set(name, value),
+  }
+}
+
+function withoutRefused(
+  { dataset }: Job,
+  provider: string,
+  checked: CheckedRows,
+  refused: ReadonlySet<number> = new Set(),
+): CheckedRows {
+  const { entity } = dataset
+  if (entity === undefined || refused.size === 0) return checked
+  const isRefused = (row: object) => refused.has(Number(Reflect.get(row, entity)))
+  const reason = new DataError('provider_malformed', `${provider}: its value was implausible in the run`)
+  return {
+    ...checked,
+    rows: checked.rows.filter((row) => !isRefused(row)),
+    refused: new Map([...checked.refused, ...[...refused].map((key) => [key, reason] as const)]),
+  }
+}
+
+/** Without its key, a provider would decode nothing, and all its rows would look removed. */
+function throwIfUnconfigured(run: StoredRun, { answers }: Collected): void {
+  const used = new Set(run.outcome.rows.map(({ provider }) => provider))
+  for (const { state, reason } of answers.all()) {
+    const [provider = ''] = reason.split(':')
+    if (state === 'unserved' && used.has(provider) && reason.includes('is not set'))
+      throw new DataError('config', `${reason}: a replay needs the settings of the worker (any value of a key will do)`)
+  }
+}

@@ -1,0 +1,142 @@
+import { DataError } from '../../shared/errors.ts'
+import { type TimeRange, toBucketStart } from '../../shared/intervals.ts'
+import { openLedger } from '../../shared/ledger/ledger.ts'
+import { toQueueName } from '../../shared/queue/queues.ts'
+import { onCluster, readRuns, type StoredRun, toLocal } from '../../shared/store/store.ts'
+import type { Job } from '../job/define-job.ts'
+import { announce, noteChange } from './changes.ts'
+import { readDecoderVersion } from './raw-answers.ts'
+import { compareRows, type Difference, type Layout, readLayout } from './replay-compare.ts'
+import { type DecodeContext, type DecodedRun, decodeRun } from './replay-decode.ts'
+import { type JobContext, storeRows } from './run-job.ts'
+
+export interface ReplayOptions {
+  readonly range: TimeRange
+  /** Stores the differences as a correction; if undefined, they are only reported. */
+  readonly apply?: Pick<JobContext, 'redis' | 'recomputation' | 'now'>
+  readonly onRuns?: (done: number, total: number) => void
+}
+
+export interface ReplayResult {
+  readonly runs: number
+  readonly answers: number
+  readonly rows: number
+  readonly differences: readonly Difference[]
+}
+
+/**
+ * Decodes the stored answers of a range again and compares the rows with the stored ones, a day of runs at a time. A
+ * correction has the time of collection of its run, so the rows keep their answers; rows of later runs stay.
+ * @throws DataError `payload` if the dataset cannot be replayed, or an answer is missing.
+ */
+export async function replay(job: Job, context: DecodeContext, options: ReplayOptions): Promise<ReplayResult> {
+  throwIfComputed(job)
+  const { db } = context
+  const layout = await readLayout(db, job.dataset)
+  const runs = await readRuns(db, job.dataset.name, options.range)
+  const differences: Difference[] = []
+  const done = { runs: 0, answers: 0, rows: 0 }
+  for (const part of toDays(runs)) {
+    const decoded: DecodedRun[] = []
+    for (const run of part) {
+      decoded.push(await decodeRun(job, run, context))
+      done.runs += 1
+      done.answers += run.answers.length
+      options.onRuns?.(done.runs, runs.length)
+    }
+    const rows = decoded.map(({ run, collected }) => ({
+      collectedAt: run.collectedAt,
+      rows: collected.results.flatMap((one) => one.rows),
+    }))
+    done.rows += rows.reduce((sum, one) => sum + one.rows.length, 0)
+    const found = await compareRows(db, job.dataset, layout, rows)
+    if (options.apply !== undefined && found.length > 0)
+      await applyCorrection(job, { ...context, ...options.apply }, { decoded, found, layout })
+    differences.push(...found)
+  }
+  return { ...done, differences }
+}
+
+/** @throws DataError `payload` */
+function throwIfComputed({ name, computedFrom }: Job): void {
+  if (computedFrom.length === 0) return
+  const inputs = computedFrom.map((input) => input.name).join(', ')
+  throw new DataError(
+    'payload',
+    `${name} has no answers of providers: it is computed from ${inputs}. Replay its input.`,
+  )
+}
+
+function toDays(runs: readonly StoredRun[]): readonly (readonly StoredRun[])[] {
+  const days = new Map<number, StoredRun[]>()
+  for (const run of runs) {
+    const day = toBucketStart(run.collectedAt, '1d')
+    days.set(day, [...(days.get(day) ?? []), run])
+  }
+  return [...days.values()]
+}
+
+interface Correction {
+  readonly decoded: readonly DecodedRun[]
+  readonly found: readonly Difference[]
+  readonly layout: Layout
+}
+
+type ApplyContext = DecodeContext & Required<NonNullable<Pick<ReplayOptions, 'apply'>['apply']>>
+
+/** Stores a correction. Each step is idempotent, and the record of the corrections is stored first. */
+async function applyCorrection(job: Job, context: ApplyContext, { decoded, found, layout }: Correction): Promise<void> {
+  const { db, now } = context
+  const { dataset } = job
+  const decoder = readDecoderVersion()
+  const olderOf = new Map(decoded.map(({ run }) => [run.collectedAt, run.decoder]))
+  const toJson = (row: object | undefined) => (row === undefined ? null : JSON.stringify(row))
+  const corrections = found.map(({ kind, entity, at, before, after, members, collectedAt }) => ({
+    dataset: dataset.name,
+    entity,
+    observed_at: new Date(at).toISOString(),
+    stored_at: new Date(now()).toISOString(),
+    job: toQueueName(job.name, 'history'),
+    before: toJson(before),
+    after: toJson(after),
+    reason: `stored answers decoded again: ${kind} ${members.join(', ')} (decoder ${olderOf.get(collectedAt)}, now ${decoder})`,
+  }))
+  await db.insert({ table: 'corrections', rows: corrections })
+  for (const { run, payload, collected } of decoded) {
+    const rows = found.flatMap(({ after, collectedAt }) => (after && collectedAt === run.collectedAt ? [after] : []))
+    if (rows.length === 0) continue
+    const slot = payload.kind === 'slot' ? payload.slot : payload.from
+    const [first] = collected.results
+    const results = [{ provider: first?.provider ?? '', rows, read: [], steps: [] }]
+    await storeRows({ job, slot, context }, { results }, run.collectedAt)
+    const { results: all, answers } = collected
+    await openLedger(db, dataset).record({ payload, results: all, answers: answers.all(), now: run.collectedAt })
+  }
+  const removed = found.flatMap(({ kind, before }) => (kind === 'removed' && before ? [before] : []))
+  for (let at = 0; at < removed.length; at += ROWS_PER_DELETE)
+    await deleteRows(job, context, layout, removed.slice(at, at + ROWS_PER_DELETE))
+  const changed = found.map(({ after, before }): object => after ?? before ?? {})
+  await noteChange(context, job, changed)
+  await announce(dataset, context, changed)
+}
+
+const ROWS_PER_DELETE = 500
+
+async function deleteRows({ dataset }: Job, { db }: ApplyContext, { columns, keys }: Layout, rows: readonly object[]) {
+  const stored = db.cluster === undefined ? dataset.table : toLocal(dataset.table)
+  const tuples = rows.map((row) => {
+    const values = keys.map((key) => toLiteral(Reflect.get(row, key), columns.get(key) ?? ''))
+    return `(${values.join(', ')})`
+  })
+  await db.command({
+    name: 'replay-delete',
+    sql: `DELETE FROM ${stored}${onCluster(db.cluster)} WHERE (${keys.join(', ')}) IN (${tuples.join(', ')})`,
+    settings: { max_query_size: 16 * 1024 * 1024 },
+  })
+}
+
+function toLiteral(value: unknown, type: string): string {
+  if (typeof value === 'number') return String(value)
+  const text = `'${String(value).replace(/[\\']/g, (character) => `\\${character}`)}'`
+  return type.startsWith('DateTime') ? `parseDateTime64BestEffort(${text}, 3, 'UTC')` : text
+}
