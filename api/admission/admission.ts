@@ -22,6 +22,7 @@ export type {
   RateLimiter,
   RateLimits,
   Release,
+  Ticket,
 } from './types.ts'
 
 /**

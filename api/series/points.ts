@@ -16,7 +16,7 @@ import {
   writeText,
 } from '../answers/deflated.ts'
 import type { Rows, Slice } from '../answers/rows.ts'
-import type { Sized } from '../cache/chunks.ts'
+import type { Sized } from '../cache/cache.ts'
 import { toTagValue } from '../http/negotiation.ts'
 import type { Frame } from './series.ts'
 

@@ -6,7 +6,7 @@ import { toStaleAt } from '../../shared/store/readiness.ts'
 import { type Answer, type BytesAnswer, MOST_CACHED } from '../answers/answer.ts'
 import { FORMATS, type Representation, toDisposition } from '../answers/formats.ts'
 import { refuseCursor } from '../answers/keyset.ts'
-import { doIfCached } from '../cache/chunks.ts'
+import type { CacheReader } from '../cache/cache.ts'
 import { answerRecords } from '../records/answer.ts'
 import { writeRecords } from '../records/table.ts'
 import type { AppContext } from '../route/define-route.ts'
@@ -55,10 +55,7 @@ interface Described extends PointCounts {
   readonly last: number
 }
 
-export type SeriesCall = Pick<AppContext, 'now' | 'db' | 'chunks'> & {
-  readonly representation: Representation
-  readonly signal: AbortSignal
-}
+export type SeriesCall = Pick<AppContext, 'now' | 'db'> & CacheReader & { readonly representation: Representation }
 
 /** Whether the form of an answer is that of the cached points. */
 const hasFormOfPoints = ({ format, hasAllFields }: Representation): boolean => format === 'json' && hasAllFields
@@ -66,14 +63,6 @@ const hasFormOfPoints = ({ format, hasAllFields }: Representation): boolean => f
 /** Whether ClickHouse writes an answer of this many points, instead of this process from cached points. */
 export const isWritten = (representation: Representation, points: number): boolean =>
   !hasFormOfPoints(representation) && (FORMATS[representation.format].isBinary || points > MOST_CACHED.pricePoints)
-
-/**
- * The `peek` of a series: its answer from cached chunks alone, undefined if a value must be read.
- */
-export const fromCache =
-  <C extends Omit<SeriesCall, 'signal'>>(handle: (call: C & { readonly signal: AbortSignal }) => Promise<Answer>) =>
-  (call: C): Promise<Answer | undefined> | undefined =>
-    !isWritten(call.representation, 0) ? doIfCached(call, (cached) => handle({ ...call, ...cached })) : undefined
 
 /** Points in another form than that of the cached points. */
 export function toAnswer(

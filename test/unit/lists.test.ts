@@ -1,13 +1,14 @@
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { createChunkCache } from '../../api/cache/chunks.ts'
-import { findRecords, loadRecords } from '../../api/lists/answer.ts'
+import { createCache } from '../../api/cache/cache.ts'
+import { loadRecords } from '../../api/lists/answer.ts'
 import { createColumnSet } from '../../api/lists/columns.ts'
 import { createRecordSet, EVERYTHING, type ListQuery, selectPage, toTexts } from '../../api/lists/engine.ts'
 import { toQuestions } from '../../api/parameters/questions.ts'
 import { timeValue, writeRecords } from '../../api/records/table.ts'
 import { routes } from '../../api/routes.ts'
+import { unqueued } from '../../api/single-flight/single-flight.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createHandFeed } from '../support/api.ts'
@@ -246,9 +247,8 @@ describe('loadRecords', () => {
   function setUp(lines: readonly string[], maxBytes = 1_000_000) {
     const { db, count } = createLines(lines)
     const changeFeed = createHandFeed()
-    const chunks = createChunkCache({ maxBytes, changeFeed, db })
-    const find = (more: object = {}) =>
-      findRecords(chunks, source, () => loadRecords({ chunks, signal }, { ...source, ...more }))
+    const cache = createCache({ maxBytes, changeFeed, db })
+    const find = (more: object = {}) => loadRecords({ cache, ...unqueued(signal) }, { ...source, ...more })
     return { changeFeed, count, find }
   }
 
@@ -281,7 +281,7 @@ describe('loadRecords', () => {
   })
 
   it('keeps the keys of the list only', async () => {
-    expect((await setUp(LINES).find({ there: [8, 9] })).records.map(({ key }) => key)).toEqual([8])
+    expect((await setUp(LINES).find({ there: () => [8, 9] })).records.map(({ key }) => key)).toEqual([8])
   })
 
   it('fails if the last row is missing', async () => {

@@ -19,7 +19,12 @@ function toRoom(file: string): string | undefined {
 }
 
 /** Modules that other modules import through one file only. */
-const INTERFACES = ['api/admission/admission.ts', 'shared/ledger/ledger.ts', 'workers/http/client.ts']
+const INTERFACES = [
+  'api/admission/admission.ts',
+  'api/cache/cache.ts',
+  'shared/ledger/ledger.ts',
+  'workers/http/client.ts',
+]
 
 /** The files of the product, each with the files that it imports. */
 const readImports = (houses: readonly string[] = HOUSES) =>

@@ -13,7 +13,7 @@ import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { toPoints } from '../../series/filled.ts'
 import { checkChosen, checkRange, chosenParameters, isPlain, startAfter, toSeriesRange } from '../../series/series.ts'
-import { fromCache, isWritten } from '../../series/series-answer.ts'
+import { isWritten } from '../../series/series-answer.ts'
 import { readTablePlace } from '../../series/table.ts'
 
 const MAX_POINTS = 1_000_000
@@ -45,7 +45,6 @@ export const historicFinancialRoute = defineRoute({
   response: series,
   datasets: [tokenPrices],
   headers: { ...SERIES_HEADERS, ...COARSE_HEADERS },
-  peek: fromCache((call) => answerPrices(call)),
   handle: (call) => answerPrices(call),
 })
 
