@@ -126,6 +126,8 @@ interface KnownRequest {
   readonly key: string
   readonly meters: RouteMeters
   readonly encoding: Encoding
+  /** Headers of an alias of the route's path. */
+  readonly extra: FlatHeaders
 }
 
 /** A request that was rejected before. It depends only on its text and on the registry. */
@@ -214,9 +216,9 @@ export function createServing(
         ? (bytes: Buffer) => void admission.unreadBytes.add(context.response, client, bytes.length)
         : undefined
     // Answers of volatile routes are never cached.
-    if (context.extra.length === 0 && !route.volatile) {
+    if (!route.volatile) {
       const encoding = chooseEncoding(headers['accept-encoding'])
-      const known = { route, key: resolved.key, meters: metrics.of(route.path), encoding }
+      const known = { route, key: resolved.key, meters: metrics.of(route.path), encoding, extra: context.extra }
       knownRequests.add(context.request, known, resolved.registryVersion)
     }
     const sent = isTransient === true ? { ...answer, isTransient } : answer
@@ -271,7 +273,12 @@ export function createServing(
       if (answer === undefined || !('body' in answer)) return false
       // Counted now and not at the response's end: a listener would cost more than finding the bytes.
       const count = () => known.meters.servedFromCache(context.response.statusCode, context.startedAt)
-      const sending = sendReady(context, answer, { now: at, from: 'cache', compression, encoding: known.encoding })
+      const sending = sendReady({ ...context, extra: known.extra }, answer, {
+        now: at,
+        from: 'cache',
+        compression,
+        encoding: known.encoding,
+      })
       if (sending === undefined) count()
       else
         sending.then(count).catch((error: unknown) => {
