@@ -1,9 +1,7 @@
 import type { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
-import type { Answer } from '../answers/answer.ts'
-import { toIdSql } from '../answers/keyset.ts'
-import { IS_ANY, type Owned, toOwned } from '../records/owned.ts'
+import { type Answer, IS_ANY, type Owned, toIdSql, toOwned } from '../formats/formats.ts'
 import type { Described } from '../route/define-route.ts'
 import type { EntityKind, Named } from '../route/entities.ts'
 

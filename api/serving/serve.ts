@@ -1,7 +1,6 @@
 import type { Admission, ClientKey } from '../admission/admission.ts'
-import { DataChanged } from '../answers/answer.ts'
-import { chooseFormat, type Format, formatByName } from '../answers/formats.ts'
 import type { Origin, ResponseCache } from '../cache/cache.ts'
+import { chooseFormat, DataChanged, type Format, formatByName } from '../formats/formats.ts'
 import { type FlatHeaders, setHeaders } from '../http/headers.ts'
 import { chooseEncoding, type Encoding } from '../http/negotiation.ts'
 import { parseParameters, readQuery } from '../parameters/parse.ts'

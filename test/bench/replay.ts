@@ -3,7 +3,7 @@ import { historicFinancialRoute } from '../../api/routes/tokens/historic-financi
 import { unqueued } from '../../api/single-flight/single-flight.ts'
 import { INTERVALS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { Range } from '../../workers/job/define-job.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { rebuild } from '../../workers/rebuild/rebuild.ts'

@@ -1,11 +1,12 @@
 import { setMaxListeners } from 'node:events'
 import { describe, expect, it, vi } from 'vitest'
 import { createFairQueue } from '../../api/admission/fair-queue.ts'
-import { createResponseCache } from '../../api/cache/responses.ts'
+import { createCaches } from '../../api/cache/cache.ts'
 import type { ReadyAnswer } from '../../api/serving/ready-answer.ts'
 import type { ReadScope } from '../../api/single-flight/single-flight.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import type { ChangeFeed } from '../../shared/store/change-feed.ts'
+import type { ChangeFeed } from '../../shared/store/store.ts'
+import { noDatabase } from '../support/no-database.ts'
 
 const ready = (text: string, expiresAt = Number.POSITIVE_INFINITY): ReadyAnswer => ({
   body: Buffer.from(text),
@@ -55,8 +56,10 @@ function setUp(maxBytes = 1_000_000) {
   const onRenewalFailed = (error: unknown) => void state.lost.push(error)
   const meters = { waiting: () => {}, waited: () => {}, rejected: () => void state.refused++ }
   const queue = createFairQueue({ slots: 64, maxWaiting: 0, clock: () => state.now }, meters)
-  const cache = createResponseCache<ReadyAnswer, never>({
-    maxBytes,
+  const { responses: cache } = createCaches<ReadyAnswer, never>({
+    // An eighth of the memory is for complete responses.
+    maxBytes: 8 * maxBytes,
+    db: noDatabase,
     changeFeed,
     registryVersion: () => state.registryVersion,
     queue,
@@ -75,7 +78,7 @@ function setUp(maxBytes = 1_000_000) {
   return { state, cache, get }
 }
 
-describe('createResponseCache', () => {
+describe('the cache of complete responses', () => {
   it('builds a response once per data version', async () => {
     const { state, get } = setUp()
     expect((await get('a')).from).toBe('made')

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { type CacheKey, type CacheResult, createCache, type Sized } from '../../api/cache/cache.ts'
 import { unqueued } from '../../api/single-flight/single-flight.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { createHandFeed } from '../support/api.ts'
 
 interface Text extends Sized {

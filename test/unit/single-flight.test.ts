@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { createFairQueue } from '../../api/admission/fair-queue.ts'
 import { createSingleFlight, inTurn, type ReadScope, withQueue } from '../../api/single-flight/single-flight.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 
 function setUp() {
   const waiting = vi.fn()

@@ -1,11 +1,11 @@
 import { setMaxListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
-import { toRows } from '../../api/answers/rows.ts'
 import { createCache } from '../../api/cache/cache.ts'
+import { toRows } from '../../api/formats/formats.ts'
 import { type Series, selectPoints } from '../../api/series/chunks.ts'
 import { unqueued } from '../../api/single-flight/single-flight.ts'
 import { DAY_MS, type TimeRange } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { createHandFeed } from '../support/api.ts'
 
 const DAY = { from: Date.parse('2024-01-02T00:00:00Z'), to: Date.parse('2024-01-03T00:00:00Z') }

@@ -1,7 +1,5 @@
 import { z } from 'zod'
-import { answerRecords } from '../../records/answer.ts'
-import { toObject } from '../../records/columns.ts'
-import { timeValue } from '../../records/table.ts'
+import { answerRecords, timeValue, toObject } from '../../formats/formats.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { ALERTS_HOLD_MS } from '../alerts.ts'
 

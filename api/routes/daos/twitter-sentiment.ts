@@ -2,9 +2,8 @@ import { z } from 'zod'
 import { daoLinks } from '../../../shared/datasets/daos.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterSentiment } from '../../../shared/datasets/twitter-sentiment.ts'
-import { defineList, listedDaos } from '../../lists/list.ts'
-import { lastCurrentRows } from '../../lists/past-quotes.ts'
-import { idValue, timeValue } from '../../records/table.ts'
+import { idValue, timeValue } from '../../formats/formats.ts'
+import { defineList, lastCurrentRows, listedDaos } from '../../lists/lists.ts'
 
 /** The shares of posts by mood. */
 export const shareValues = {

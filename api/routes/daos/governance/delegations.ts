@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { delegations } from '../../../../shared/datasets/delegations.ts'
-import { toIdSql } from '../../../answers/keyset.ts'
+import { idValue, timeValue, toIdSql } from '../../../formats/formats.ts'
 import { answerTokenEvents } from '../../../governance/delegates.ts'
 import { page } from '../../../parameters/kinds.ts'
-import { idValue, timeValue } from '../../../records/table.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { delegatingDaoKind } from '../../../route/entities.ts'
 

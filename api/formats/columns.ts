@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { FORMATS } from '../answers/formats.ts'
+import type { FORMATS } from './representation.ts'
 
 /** The ClickHouse types of values that cannot be derived from their schemas. */
 export const columnTypes = z.registry<{ readonly type: string }>()

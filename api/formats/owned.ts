@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Entity } from '../../shared/registry/entities.ts'
-import type { Representation } from '../answers/formats.ts'
 import { toObject } from './columns.ts'
+import type { Representation } from './representation.ts'
 import { idValue } from './table.ts'
 
 /** Tables of several owners: owner after owner in the order of their ids, with columns of the owner first. */

@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { type Answer, inTime, MOST_CACHED, openFramed, type StreamAnswer, toStream } from '../answers/answer.ts'
-import { FORMATS, type Representation } from '../answers/formats.ts'
+import type { Database } from '../../shared/store/store.ts'
+import { type Answer, inTime, MOST_CACHED, openFramed, type StreamAnswer, toStream } from './answer.ts'
 import { columnTypes, toColumns, toSelectList } from './columns.ts'
+import { FORMATS, type Representation } from './representation.ts'
 
 /** A record's id (docs/contract.md, section 3). */
 export const idValue = z
