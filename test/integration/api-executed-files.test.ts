@@ -45,7 +45,7 @@ const atMost = (most: number) => (files: readonly string[]) => files.length <= m
 
 describe('own files that the API executes', () => {
   it.each([
-    ['for a list that is not cached', '/data/tokens?sort=-financialData.marketCap&limit=5', '/data/tokens?limit=2', 28],
+    ['for a list that is not cached', '/data/tokens?sort=-financialData.marketCap&limit=5', '/data/tokens?limit=2', 29],
     [
       'for a day of prices that is not cached',
       '/data/tokens/historic-financial?id=1&interval=5m&start=2024-06-01&end=2024-06-02',
