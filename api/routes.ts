@@ -5,6 +5,8 @@ import { marketCapRoute } from './routes/aggregated/market-cap.ts'
 import { treasuryValueRoute } from './routes/aggregated/treasury-value.ts'
 import { alertRulesRoute } from './routes/alerts/rules.ts'
 import { alertsRoute } from './routes/alerts.ts'
+import { basketHistoricRoute } from './routes/baskets/historic.ts'
+import { basketReportRoute } from './routes/baskets/report.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { changesRoute } from './routes/changes.ts'
@@ -126,5 +128,7 @@ export const routes = [
   indexCompositionRoute,
   indexCompositionsRoute,
   indexWeightsRoute,
+  basketHistoricRoute,
+  basketReportRoute,
   indexHistoricRoute,
 ] as const satisfies readonly Route[]

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { toOutcome } from '../../shared/datasets/governors.ts'
 import type { Database } from '../../shared/store/store.ts'
 import type { Scope } from './counted.ts'
 
@@ -12,6 +13,12 @@ const NOW = "fromUnixTimestamp64Milli({now: Int64}, 'UTC')"
  * until its source has counted all votes.
  */
 export const STATE = `multiIf(d.outcome != '', 'closed', isNull(d.starts_at) OR isNull(d.ends_at), NULL, d.starts_at > ${NOW}, 'pending', d.ends_at > ${NOW}, 'active', d.scores_state = 'pending', 'unsettled', 'closed')`
+
+/** The outcome of a proposal at `now`, with its details as `d`; empty if it has none. */
+export const OUTCOME = toOutcome(NOW)
+
+/** From when a proposal can be or could be executed; null if it was canceled or has expired. */
+export const EXECUTABLE_AT = `if(${OUTCOME} IN ('canceled', 'expired'), NULL, d.executable_at)`
 
 const changes = z.object({ last: z.int(), next: z.int() })
 
@@ -29,8 +36,12 @@ export async function findStates(
     sql: `SELECT toInt64(maxOrDefaultIf(at, at * 1000 <= {now: Int64})) * 1000 AS last, toInt64(minOrDefaultIf(at, at * 1000 > {now: Int64})) * 1000 AS next
 FROM
 (
-  SELECT toUInt64(toUnixTimestamp(assumeNotNull(arrayJoin([starts_at, ends_at])))) AS at FROM dao_proposal_details FINAL
-  WHERE dao IN {daos: Array(UInt64)} AND NOT is_deleted AND starts_at IS NOT NULL AND ends_at IS NOT NULL
+  SELECT toUInt64(toUnixTimestamp(assumeNotNull(arrayJoin(times)))) AS at FROM
+  (
+    SELECT arrayConcat(if(isNull(starts_at) OR isNull(ends_at), [], [starts_at, ends_at]), if(isNull(expires_at), [], [expires_at])) AS times
+    FROM dao_proposal_details FINAL
+    WHERE dao IN {daos: Array(UInt64)} AND NOT is_deleted
+  )
 )`,
     params: { ...scope, now },
     settings: { max_threads: 1 },

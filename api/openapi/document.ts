@@ -15,6 +15,7 @@ const TAGS: Readonly<Record<string, string>> = {
   DAOs: 'DAOs themselves: links, governance, treasuries, ratings and communities.',
   Aggregated: 'Sums over all tokens or all DAOs, by day.',
   Index: 'The Index, a basket of DAO tokens, and the Index Token.',
+  Baskets: 'Back-tests of own baskets of DAO tokens.',
   Registry: 'Search, and the records behind ids of categories and chains.',
   Charts: 'Images for pages and lists.',
   Alerts: "Alerts of the operator's rules, as records and as feeds.",

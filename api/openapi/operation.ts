@@ -21,14 +21,21 @@ const isLong = (name: string, schema: z.ZodType) => name === 'limit' && schema.s
 
 /**
  * Whether a first request should include the parameter: required ones, one of `id` and `name`, an interval that must be
- * chosen, and the limit of a long series. Pages with a request form fill in only these.
+ * chosen, the tokens of a basket, and the limit of a long series. Pages with a request form fill in only these.
  */
 export function isTried(route: Route, name: string): boolean {
   const schema = route.query[name] as z.ZodType
   const isOfOne = route.query.id !== undefined && !takesSeveral(route.query.id)
   const isChosen = 'points' in route.query && route.query.start !== undefined && isRequired(route.query.start)
   const who = 'name' in route.query ? 'name' : 'id'
-  return isRequired(schema) || (isChosen && name === 'interval') || isLong(name, schema) || (isOfOne && name === who)
+  const isBasket = 'top' in route.query && name === 'of'
+  return (
+    isRequired(schema) ||
+    (isChosen && name === 'interval') ||
+    isBasket ||
+    isLong(name, schema) ||
+    (isOfOne && name === who)
+  )
 }
 
 function toParameters(route: Route, { schemas }: Components): Parameter[] {

@@ -160,6 +160,19 @@ export const manyReferences = (noun: string, plural: string, example: string) =>
       examples: [[example]],
     })
 
+/** Tokens by id or symbol, each with its share of a basket after a colon. */
+export const manyBasketTokens = several(
+  z
+    .string()
+    .toLowerCase()
+    .regex(/^[^:\s]{1,60}(:[0-9.e+-]{1,30})?$/, 'must be an id or a symbol, with a share after a colon: UNI:0.5'),
+)
+  .min(1, 'must not be empty')
+  .meta({
+    description: `The tokens of a basket by id or symbol, without regard to case, repeated or separated by commas, at most ${MAX_VALUES}; each with its share after a colon for fixed weights. Shares are scaled to a sum of 1.`,
+    examples: [['UNI:0.5', 'AAVE:0.5']],
+  })
+
 /** A whole number from 1 to a maximum. */
 export function integerParameter(max: number) {
   const rule = `must be a whole number, at least 1 and at most ${max}`

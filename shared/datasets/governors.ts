@@ -42,6 +42,7 @@ const actions = z.array(
     calldata: hex,
   }),
 )
+const hash = z.string().regex(/^0x[0-9a-f]{64}$/)
 const proposal = happened.extend({
   kind: z.literal('proposal'),
   address: account,
@@ -50,10 +51,13 @@ const proposal = happened.extend({
   choices: z.array(z.string()),
   url: z.string().nullable(),
   actions,
+  /** Ids that OpenZeppelin's timelock may have for its calls, and the keys of its calls in Compound's timelock. */
+  operations: z.array(hash),
+  calls: z.array(hash),
 })
 /** The text or the actions of a proposal after a change by its author. */
 const updated = happened.extend({ kind: z.literal('updated'), title: z.string(), body: z.string() })
-const updatedActions = happened.extend({ kind: z.literal('actions'), actions })
+const updatedActions = happened.extend({ kind: z.literal('actions'), actions, calls: z.array(hash) })
 const outcome = happened.extend({ kind: z.enum(['canceled', 'executed']) })
 const queued = happened.extend({ kind: z.literal('queued'), executable_at: at.nullable() })
 const times = happened.extend({
@@ -62,11 +66,26 @@ const times = happened.extend({
   ends_at: at.nullable(),
   is_estimated: z.boolean(),
 })
+/**
+ * What happened to an operation in a timelock of the governor `space`. `eta` and `expires_at` are those of Compound's
+ * timelock: when a call can be executed, and until when.
+ */
+const timelock = happened.extend({
+  kind: z.literal('timelock'),
+  proposal: z.literal(''),
+  operation: hash,
+  step: z.enum(['scheduled', 'canceled', 'executed']),
+  eta: at.nullable(),
+  executable_at: at.nullable(),
+  expires_at: at.nullable(),
+  block_number: z.int().nonnegative(),
+  log_index: z.int().nonnegative(),
+})
 const reading = happened.extend({ kind: z.literal('reading'), proposal: z.literal('') })
 
 /**
- * A reading of a governor's events: a vote, a proposal, an update of it or its outcome; the start and end of the vote, if known; or a
- * reading, which means that all events up to `at` were read.
+ * A reading of a governor's events: a vote, a proposal, an update of it or its outcome; the start and end of the vote, if known; an
+ * event of its timelock; or a reading, which means that all events up to `at` were read.
  */
 export const governorsRow = z.discriminatedUnion('kind', [
   vote,
@@ -76,6 +95,7 @@ export const governorsRow = z.discriminatedUnion('kind', [
   outcome,
   queued,
   times,
+  timelock,
   reading,
 ])
 
@@ -89,6 +109,13 @@ const TOUCHED = `(
       SELECT dao, toString(space) AS space, proposal FROM governor_events WHERE ${OF_RUN}
       UNION ALL
       SELECT dao, toString(space) AS space, toString(proposal) AS proposal FROM dao_cast_votes WHERE ${OF_RUN}
+      UNION ALL
+      SELECT dao, space, proposal FROM
+      (
+        SELECT dao, toString(space) AS space, proposal, arrayJoin(arrayConcat(operations, calls)) AS operation FROM governor_events
+        WHERE dao IN {entities: Array(UInt64)} AND kind IN ('proposal', 'actions')
+      )
+      WHERE (dao, space, operation) IN (SELECT dao, toString(space), operation FROM timelock_events WHERE ${OF_RUN})
     )
   ) AS touched`
 const IS_TOUCHED = `dao IN {entities: Array(UInt64)}
@@ -131,19 +158,61 @@ const toScore = (number: number) =>
   `toFloat64(sum(toDecimal256(if(choice = '${number}', ifNull(voting_power, 0), JSONExtractFloat(choice, '${number}')), 12)))`
 
 /**
- * The details of each proposal that the run touched, from its events and votes. Scores are those nearest to the exact
+ * What happened to touched proposals in their timelocks, by the last event of each operation. A call of Compound's timelock
+ * belongs to a proposal if it has the time with which the proposal was queued. A proposal was canceled if any of its
+ * operations was, and executed if all of its calls were.
+ */
+const TIMELOCKED = `
+  SELECT dao, space, proposal,
+    maxOrNullIf(at, step = 'canceled') AS canceled_at,
+    if(countIf(step = 'executed' AND isNull(eta)) > 0 OR (countIf(step = 'executed') > 0 AND countIf(step = 'executed') = any(calls)), maxOrNullIf(at, step = 'executed'), NULL) AS executed_at,
+    maxOrNullIf(executable_at, step = 'scheduled') AS executable_at,
+    maxOrNullIf(expires_at, step = 'scheduled') AS expires_at
+  FROM
+  (
+    SELECT p.dao AS dao, p.space AS space, p.proposal AS proposal, any(length(p.calls)) AS calls,
+      argMax(tuple(t.step, t.at, t.eta, t.executable_at, t.expires_at), (t.block_number, t.log_index)) AS last,
+      last.1 AS step, last.2 AS at, last.3 AS eta, last.4 AS executable_at, last.5 AS expires_at
+    FROM
+    (
+      SELECT dao, space, proposal, arrayJoin(arrayDistinct(arrayConcat(operations, calls))) AS operation, calls, eta FROM
+      (
+        SELECT dao, space, proposal, anyIf(operations, kind = 'proposal') AS operations,
+          if(countIf(kind = 'actions') > 0, anyIf(calls, kind = 'actions'), anyIf(calls, kind = 'proposal')) AS calls,
+          anyIf(executable_at, kind = 'queued') AS eta
+        FROM (SELECT * FROM governor_events FINAL WHERE ${IS_TOUCHED})
+        GROUP BY dao, space, proposal
+        HAVING countIf(kind = 'queued') > 0
+      )
+    ) AS p
+    INNER JOIN
+    (
+      SELECT dao, space, operation, step, at, eta, executable_at, expires_at, block_number, log_index FROM timelock_events FINAL
+      WHERE dao IN {entities: Array(UInt64)}
+    ) AS t ON t.dao = p.dao AND t.space = p.space AND t.operation = p.operation
+    WHERE isNull(t.eta) OR t.eta = p.eta
+    GROUP BY p.dao, p.space, p.proposal, p.operation
+  )
+  GROUP BY dao, space, proposal`
+
+/**
+ * The details of each proposal that the run touched, from its events and votes, and from its timelock. Scores are those nearest to the exact
  * sums. If an earlier version stored votes without exact powers, floats are summed as decimals, because sums of floats
  * depend on the order of parts, which changes with merges.
  */
 const PROPOSAL_DETAILS = `
 INSERT INTO dao_proposal_details (dao, space, proposal, title, voting_type, choices, scores, scores_total, votes, starts_at, ends_at,
-  url, outcome, is_estimated, scores_exact, total_exact, decimals, body, queued_at, executable_at, executed_at, canceled_at, collected_at)
+  url, outcome, is_estimated, scores_exact, total_exact, decimals, body, queued_at, executable_at, executed_at, canceled_at, expires_at, collected_at)
 WITH ${TOUCHED}
 SELECT e.dao, e.space, e.proposal, e.title, 'basic', e.choices, arrayResize(if(v.unknown > 0, v.scores, arrayMap(power -> ${toWholeTokens('power', 'v.decimals')}, v.powers)), length(e.choices)),
   if(v.unknown > 0, v.total, ${toWholeTokens('v.sum', 'v.decimals')}), v.votes,
-  e.starts_at, e.ends_at, e.url, e.outcome, e.is_estimated,
+  e.starts_at, e.ends_at, e.url,
+  multiIf(isNotNull(e.canceled_at), 'canceled', isNotNull(e.executed_at) OR isNotNull(l.executed_at), 'executed', isNotNull(l.canceled_at), 'canceled', isNotNull(e.queued_at), 'queued', '') AS outcome,
+  e.is_estimated,
   if(v.unknown > 0, [], arrayResize(v.powers, length(e.choices))), if(v.unknown > 0, NULL, v.sum), v.decimals,
-  e.body, e.queued_at, e.executable_at, e.executed_at, e.canceled_at, now64(3, 'UTC')
+  e.body, e.queued_at, ifNull(l.executable_at, e.executable_at),
+  if(outcome = 'executed', ifNull(e.executed_at, l.executed_at), NULL),
+  if(outcome = 'canceled', ifNull(e.canceled_at, l.canceled_at), NULL), if(outcome = 'queued', l.expires_at, NULL), now64(3, 'UTC')
 FROM
 (
   SELECT dao, space, proposal, if(countIf(kind = 'updated') > 0, anyIf(title, kind = 'updated'), anyIf(title, kind = 'proposal')) AS title, anyIf(choices, kind = 'proposal') AS choices,
@@ -152,8 +221,7 @@ FROM
     maxOrNullIf(at, kind = 'queued') AS queued_at, anyIf(executable_at, kind = 'queued') AS executable_at,
     maxOrNullIf(at, kind = 'executed') AS executed_at, maxOrNullIf(at, kind = 'canceled') AS canceled_at,
     anyIf(starts_at, kind = 'times') AS starts_at, anyIf(ends_at, kind = 'times') AS ends_at,
-    anyIf(is_estimated, kind = 'times') AS is_estimated,
-    multiIf(countIf(kind = 'canceled') > 0, 'canceled', countIf(kind = 'executed') > 0, 'executed', countIf(kind = 'queued') > 0, 'queued', '') AS outcome
+    anyIf(is_estimated, kind = 'times') AS is_estimated
   FROM (SELECT * FROM governor_events FINAL WHERE ${IS_TOUCHED})
   GROUP BY dao, space, proposal
   HAVING countIf(kind = 'proposal') > 0
@@ -165,7 +233,15 @@ LEFT JOIN
     countIf(isNull(power_exact) AND choice != 'null') AS unknown, sumForEach(choice_powers) AS powers, sum(ifNull(power_exact, 0)) AS sum, max(decimals) AS decimals
   FROM (SELECT * FROM dao_cast_votes FINAL WHERE ${IS_TOUCHED} AND NOT is_replaced)
   GROUP BY dao, space, proposal
-) AS v ON v.dao = e.dao AND v.space = e.space AND v.proposal = e.proposal`
+) AS v ON v.dao = e.dao AND v.space = e.space AND v.proposal = e.proposal
+LEFT JOIN (${TIMELOCKED}) AS l ON l.dao = e.dao AND l.space = e.space AND l.proposal = e.proposal`
+
+/**
+ * The outcome of a proposal on its chain at a time, with its details as `d`; empty if it has none. Nothing happens on the
+ * chain when a queued proposal expires.
+ */
+export const toOutcome = (now: string) =>
+  `if(d.outcome = 'queued' AND ifNull(d.expires_at <= ${now}, false), 'expired', toString(d.outcome))`
 
 /**
  * Votes on contracts and the outcomes of their proposals. Rows are inserted into `governors_in`; its views separate the

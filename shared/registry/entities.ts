@@ -86,6 +86,8 @@ export interface Governor {
   clock?: (typeof GOVERNOR_CLOCKS)[number] | undefined
   /** Length of a vote whose events have no end, or each length from a block on, the oldest first. */
   votingSeconds?: number | readonly { readonly fromBlock: number; readonly seconds: number }[] | undefined
+  /** Timelocks like Compound's, by address in lower case; the events of other governors name theirs. */
+  timelocks?: readonly { readonly address: string; readonly graceSeconds?: number | undefined }[] | undefined
   fromBlock: number
   /** Its CAIP-10 account id. */
   space: string

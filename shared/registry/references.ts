@@ -184,6 +184,11 @@ function daoMistakes(
       ...unknownReference(place, `governors[${index}].chain`, chain, files.chains),
       ...governorMistakes(place, `governors[${index}]`, address, evmBySlug.get(chain)),
     ]),
+    ...record.governors.flatMap(({ chain, timelocks = [] }, index) =>
+      timelocks.flatMap(({ address }, at) =>
+        governorMistakes(place, `governors[${index}].timelocks[${at}]`, address, evmBySlug.get(chain)),
+      ),
+    ),
     ...votesOnMistakes(place, record.governors),
     ...countingMistakes(place, record.governors),
     ...(record.votingToken === null ? [] : [record.votingToken]).flatMap(({ chain, address }) => [

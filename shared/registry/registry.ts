@@ -120,8 +120,9 @@ function toDao(record: DaoRecord, chainBySlug: ReadonlyMap<string, Chain>, token
     chain,
     address: toStoredAddress(address, isEvm(chainBySlug, chain)),
   }))
-  const governors = record.governors.map(({ votesOn, ...one }) => {
-    const contract = toContract(one, chainBySlug, token)
+  const governors = record.governors.map(({ votesOn, timelocks, ...one }) => {
+    const own = timelocks?.map(({ address, ...more }) => ({ address: address.toLowerCase(), ...more }))
+    const contract = { ...toContract(one, chainBySlug, token), ...(own === undefined ? {} : { timelocks: own }) }
     return { ...contract, proposalSpace: votesOn === undefined ? contract.space : toSpace(votesOn, chainBySlug) }
   })
   const votingToken = record.votingToken && toContract(record.votingToken, chainBySlug, token)

@@ -49,6 +49,11 @@ export const GOVERNOR_CLOCKS = ['blocks', 'seconds', 'rounds'] as const
 export const GOVERNOR_COUNTINGS = ['plain', 'fractional'] as const
 
 const seconds = z.int().positive()
+/**
+ * A timelock like Compound's, which no event of its governor names. `graceSeconds` is its `GRACE_PERIOD` if that is not 14
+ * days.
+ */
+const timelock = z.strictObject({ address: externalId, graceSeconds: seconds.optional() })
 const fromBlock = z.int().nonnegative()
 
 /**
@@ -56,8 +61,8 @@ const fromBlock = z.int().nonnegative()
  * token, by default of the DAO's token. By default the clock counts blocks, or seconds if its numbers are that large.
  * `votingSeconds` is the length of a vote on a contract whose events have no end, or each length and the first block of
  * votes with it, the oldest first. `votesOn` is the governor whose
- * proposals the contract counts votes on, as `<chain>/<address>`; by default they are its own. Without `counting` it is
- * plain. The default is not added to the record, because processes of an earlier version refuse unknown members.
+ * proposals the contract counts votes on, as `<chain>/<address>`; by default they are its own. `timelocks` are those that
+ * it queues or queued its proposals in. Without `counting` it is plain. The default is not added to the record, because processes of an earlier version refuse unknown members.
  */
 const governor = z.strictObject({
   chain: slug,
@@ -68,6 +73,7 @@ const governor = z.strictObject({
   clock: z.enum(GOVERNOR_CLOCKS).optional(),
   votingSeconds: z.union([seconds, z.array(z.strictObject({ fromBlock, seconds })).min(1)]).optional(),
   votesOn: name.optional(),
+  timelocks: z.array(timelock).min(1).optional(),
   fromBlock,
 })
 

@@ -10,7 +10,9 @@ import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../su
 import { selectCases } from '../support/cases.ts'
 import { createTestConfig } from '../support/database.ts'
 import { documentedRequests, isOfOne } from '../support/documented.ts'
+import { getToken } from '../support/entities.ts'
 import { DELEGATE, storeEveryDataset } from '../support/every-dataset.ts'
+import { storeQuotes } from '../support/quotes.ts'
 
 /** Fixed clock: results do not depend on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
@@ -47,6 +49,10 @@ beforeAll(async () => {
     table: 'index_token',
     rows: [{ ...reading, value_usd: 1500, eth_usd: 2000, eth_source: 'chainlink' }],
   })
+  // Prices of the days since the documented start of a basket.
+  const token = getToken(database.registry, 'UNI').key
+  const before = Array.from({ length: 72 }, (_, ago) => ({ token, at: NOW - (ago + 1) * 86_400_000, market_cap: 1e9 }))
+  await storeQuotes(database.writer, before)
   api = await startApi({ config, ...database, changeFeed, now: () => NOW })
   const nothing = { ...config, api: { ...config.api, cacheBytes: 0 } }
   forgetful = await startApi({ config: nothing, ...database, changeFeed, now: () => NOW })
@@ -154,9 +160,10 @@ describe('documented routes', () => {
         expect(formats[name]).toMatchObject({ mediaType: FORMATS[name].mediaType, isBinary: FORMATS[name].isBinary })
       expect(responses[200]?.headers).toHaveProperty('Content-Disposition')
       expect('Link' in (responses[200]?.headers ?? {})).toBe(names.includes('cursor'))
-      const needed = { q: 'q=uni', interval: 'interval=1d', start: 'start=2024-03-01', ...OF_ONE }
+      const needed = { q: 'q=uni', top: 'top=3', interval: 'interval=1d', start: 'start=2024-03-01', ...OF_ONE }
       const required = Object.entries(needed).filter(
-        ([name]) => name in route.query && (name === 'interval' || isRequired(route.query[name] as z.ZodType)),
+        ([name]) =>
+          name in route.query && (['interval', 'top'].includes(name) || isRequired(route.query[name] as z.ZodType)),
       )
       const who = [...required.map(([, text]) => text), ...(isOfOne(route) ? ['name=aave'] : [])].join('&')
       const columnsOf = async (more = '') => {

@@ -87,6 +87,23 @@ const proposal = (
     ...{ starts_at: iso(times.starts), ends_at: iso(times.ends), collected_at: iso(stage.clock.now) },
   })
 
+/** A proposal in a timelock: its vote is over, and its details are collected after it. */
+const queued = async (
+  id: string,
+  { outcome = 'queued', executable, expires }: { outcome?: string; executable: number; expires?: number },
+) => {
+  const { now } = stage.clock
+  await proposal(id, { created: now - 3 * DAY_MS, starts: now - 2 * DAY_MS, ends: now - DAY_MS, settled: true })
+  await insert('dao_proposal_details', {
+    ...{ dao: dao('uniswap').key, space: 'uniswap', proposal: id, title: `Proposal ${id}`, outcome },
+    ...{ queued_at: iso(now), executable_at: iso(executable), collected_at: iso(now + 1) },
+    ...{
+      canceled_at: outcome === 'canceled' ? iso(now) : null,
+      expires_at: expires === undefined ? null : iso(expires),
+    },
+  })
+}
+
 const vote = (id: string, voter: string) =>
   insert('governance_in', {
     ...{
@@ -149,6 +166,12 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
       proposal('soon', { created: stage.clock.now, starts: stage.clock.now, ends: stage.clock.now + 20 * HOUR_MS }),
     title: /: vote ends soon$/,
   },
+  'execution-reminder': {
+    before: () => queued('later', { executable: stage.clock.now + 2 * DAY_MS }),
+    quiet: () => queued('gone', { outcome: 'canceled', executable: stage.clock.now + 10 * HOUR_MS }),
+    after: () => queued('next', { executable: stage.clock.now + 10 * HOUR_MS }),
+    title: /: proposal executable soon$/,
+  },
   results: {
     before: async () => undefined,
     quiet: () =>
@@ -209,7 +232,7 @@ async function evaluate(rule: Rule) {
 describe('an example of docs/alerts.md', () => {
   it('is executed by this test', () => {
     expect(given.map(({ name }) => name)).toEqual(Object.keys(SCENARIOS))
-    expect(given).toHaveLength(10)
+    expect(given).toHaveLength(11)
   })
 
   it.each(Object.keys(SCENARIOS))('fires when its condition becomes true, and only then: %s', async (name) => {
@@ -245,5 +268,29 @@ describe('a proposal that Snapshot flagged', () => {
     expect(await evaluate(parsed)).toEqual([
       expect.stringMatching(/: new proposal \(flagged by Snapshot as spam or a scam\)$/),
     ])
+  })
+})
+
+describe('a queued proposal', () => {
+  it('fires as canceled or expired in its timelock, and then no longer as queued', async () => {
+    stage.clock.now += 2 * DAY_MS
+    const { now } = stage.clock
+    const toRule = (on: string) => {
+      const rule = { name: `is-${on}`, what: { kind: 'proposal', on }, who: { names: ['uniswap'] } }
+      const [parsed] = parseRules(JSON.stringify({ rules: [rule] }), 'alerts.json', () => undefined).rules
+      return parsed ?? expect.fail(on)
+    }
+    const [canceled, expired, isQueued] = ['canceled', 'expired', 'queued'].map(toRule) as [Rule, Rule, Rule]
+    for (const rule of [canceled, expired, isQueued]) expect(await evaluate(rule)).toEqual([])
+    stage.clock.now += 60_000
+    await queued('stopped', { outcome: 'canceled', executable: now + DAY_MS })
+    await queued('left', { executable: now - DAY_MS, expires: now + 5 * 60_000 })
+    expect(await evaluate(canceled)).toEqual([expect.stringMatching(/: proposal canceled$/)])
+    expect(await evaluate(expired)).toEqual([])
+    stage.clock.now += 10 * 60_000
+    expect(await evaluate(expired)).toEqual([expect.stringMatching(/: proposal expired$/)])
+    expect(await evaluate(isQueued)).toEqual([])
+    await queued('waiting', { executable: now + 2 * DAY_MS })
+    expect(await evaluate(isQueued)).toEqual([expect.stringMatching(/: proposal queued$/)])
   })
 })

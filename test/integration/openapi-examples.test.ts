@@ -69,6 +69,8 @@ const REQUESTS: Readonly<Record<(typeof routes)[number]['operation'], string>> =
   listIndexCompositions: '/data/index/compositions',
   listIndexWeights: '/data/index/weights',
   getIndexHistory: '/data/index/historic?period=1',
+  getBasketHistory: '/data/baskets/historic?of=UNI%3A0.6%2CAAVE%3A0.4&start=2026-04-30&end=2026-05-03',
+  getBasketReport: '/data/baskets/report?top=2&weights=marketCap&category=lending&start=2026-04-30&end=2026-05-03',
 }
 
 let demo: Demo

@@ -30,7 +30,13 @@ export const documentedRequests: readonly { readonly route: Route; readonly url:
     const who = isOfOne(route) ? ['name'] : []
     // An interval, or a number of points instead.
     const isChosen = 'points' in route.query && needed.includes('start')
-    const alsoNeeded = (name?: string) => [...who, ...(isChosen && name !== 'points' ? ['interval'] : [])]
+    // Tokens by name, or the number of the largest ones.
+    const isBasket = 'of' in route.query && 'top' in route.query
+    const alsoNeeded = (name?: string) => [
+      ...who,
+      ...(isChosen && name !== 'points' ? ['interval'] : []),
+      ...(isBasket && name !== 'of' ? ['top'] : []),
+    ]
     const queries = [undefined, ...inQuery].map((name) => [
       ...new Set([...needed, ...alsoNeeded(name), ...(name ? [name] : [])]),
     ])

@@ -101,7 +101,7 @@ describe('parseRules', () => {
     [
       'hours at another event',
       'rules:\n  - {name: a, what: {kind: proposal, on: created, hours: 3}}\n',
-      /hours is for "on: ending"/,
+      /hours is for "on: ending" and "on: executable"/,
     ],
     ['broken YAML', 'rules: [\n', /alerts\.yaml:\d+:\d+: /],
     [

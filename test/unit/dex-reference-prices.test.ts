@@ -57,15 +57,26 @@ describe('reference pool', () => {
     expect(priceAt({ blockNumber: 101 + reference.maxAgeBlocks, logIndex: 0 })).toBeUndefined()
   })
 
-  it('toPriceAtPlace() ignores removed logs, other pools and logs without a price', () => {
-    const rest = [
-      at(100, 8, 1, { removed: true }),
-      at(100, 9, 1, { address: `0x${'9'.repeat(40)}` }),
-      at(100, 10, 1, encodeV2Swap(1n, -1n)),
-      at(100, 11, 1, { data: '0x' }),
-    ]
+  it('toPriceAtPlace() ignores removed logs and other pools', () => {
+    const rest = [at(100, 8, 1, { removed: true }), at(100, 9, 1, { address: `0x${'9'.repeat(40)}` })]
     const priceAt = toPriceAtPlace([at(100, 7, 2_000), ...rest], reference)
     expect(priceAt({ blockNumber: 100, logIndex: 99 })).toBeCloseTo(2_000, 9)
+    expect(priceAt.fault).toBeUndefined()
+  })
+
+  it.each([
+    ['with another number of topics', { topics: at(1, 1, 1).topics.slice(0, 2) }, /has 2 topics/],
+    ['with cut data', { data: '0x' }, /cut or does not fit/],
+    ['of another kind of pool', encodeV2Swap(1n, -1n), /has no price/],
+    ['that the node sent unreadable', { topics: [], data: '0x', fault: 'data: must be words' }, /must be words/],
+  ])('toPriceAtPlace() returns no older price after a swap %s', (_, more, fault) => {
+    const logs = [at(100, 7, 2_000), at(101, 3, 1, more), at(102, 5, 2_100)]
+    const priceAt = toPriceAtPlace(logs, reference)
+    expect(priceAt({ blockNumber: 101, logIndex: 2 })).toBeCloseTo(2_000, 9)
+    expect(priceAt({ blockNumber: 101, logIndex: 4 })).toBeUndefined()
+    expect(priceAt({ blockNumber: 102, logIndex: 4 })).toBeUndefined()
+    expect(priceAt({ blockNumber: 102, logIndex: 6 })).toBeCloseTo(2_100, 9)
+    expect(priceAt.fault).toMatch(fault)
   })
 
   it('toPriceAtPlace() accepts both token orders', () => {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { type GovernorsRow, governorsRow } from '../../shared/datasets/governors.ts'
 import { GOVERNOR_FAMILIES } from '../../shared/registry/schema.ts'
 import { familyOf } from '../../workers/providers/evm/governors/families.ts'
-import type { GovernorEvent } from '../../workers/providers/evm/governors/family.ts'
+import type { GovernorEvent, ProposalEvent } from '../../workers/providers/evm/governors/family.ts'
 import { type OwnedGovernor, toRows } from '../../workers/providers/evm/governors/rows.ts'
 import { countCases, SEED } from '../support/cases.ts'
 import {
@@ -39,9 +39,11 @@ const GOVERNORS: OwnedGovernor[] = [
 const KINDS = GOVERNORS.map((governor) => [`${governor.family} ${governor.counting ?? 'plain'}`, governor] as const)
 
 const toStored = (governor: OwnedGovernor, events: readonly GovernorEvent[]): GovernorsRow[] =>
-  toRows(events.map((event) => ({ governor, event, log: LOG, time: 1_700_000_000 }))).map((row) =>
+  toRows(events.filter(isOfProposal).map((event) => ({ governor, event, log: LOG, time: 1_700_000_000 }))).map((row) =>
     governorsRow.parse(row),
   )
+
+const isOfProposal = (event: GovernorEvent): event is ProposalEvent => event.kind !== 'timelock'
 
 type VoteRow = Extract<GovernorsRow, { kind: 'vote' }>
 type ProposalRow = Extract<GovernorsRow, { kind: 'proposal' }>

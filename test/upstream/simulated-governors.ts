@@ -14,10 +14,22 @@ import {
 } from './governor-logs.ts'
 import { toNoiseKey, unit } from './noise.ts'
 import { type Proposer, writeProposal } from './proposal-texts.ts'
+import {
+  encodeCallExecuted,
+  encodeCancelled,
+  encodeQueued,
+  encodeScheduled,
+  encodeTimelockChange,
+  encodeTransaction,
+  hashOperationBatch,
+  type QueuedCall,
+  toSalt,
+} from './timelock-logs.ts'
 import { toWorth } from './token-facts.ts'
 import type { WorldRegistry } from './world.ts'
 
 const BLOCKS_A_DAY = 7_200
+const SECONDS_PER_BLOCK = 12
 const DELAY = 2 * BLOCKS_A_DAY
 const LENGTH = 3 * BLOCKS_A_DAY
 /** Voters of a governor: a part of the DAO's, the most powerful ones. */
@@ -79,8 +91,9 @@ export function withGovernors(chain: Chain, slug: string, { daos, tokens }: Worl
     ...chain,
     logs: (from, to, addresses) => {
       const found = governors
-        .filter(({ address }) => addresses.has(address))
+        .filter((one) => addresses.has(one.address) || addresses.has(toTimelock(one) ?? ''))
         .flatMap((governor) => toLogs(governor, timeOf, from, to))
+        .filter(({ address }) => addresses.has(address))
       for (const { votingToken, electorate } of votingTokens) {
         if (!addresses.has(votingToken.address)) continue
         for (const log of toDelegationLogs(votingToken, electorate, seed))
@@ -166,10 +179,26 @@ function toLogs(governor: InUse, timeOf: (block: number) => number, from: number
   // Limit on the distance between the first and the last log of a proposal.
   const begin = Math.max(1, Math.floor((from - DELAY - 2 * LENGTH - governor.fromBlock) / step))
   const logs: ChainLog[] = []
+  const timelock = toTimelock(governor)
+  if (governor.family === 'openzeppelin' && timelock !== undefined) {
+    const { address, fromBlock: blockNumber } = governor
+    const transactionHash = `0x${toHex(`${address} timelock`, 64)}`
+    const place = { blockNumber, transactionHash, transactionIndex: 0, logIndex: 4_999 }
+    logs.push({ address, ...encodeTimelockChange(timelock), ...place })
+  }
   for (let number = begin; firstOf(number) <= Math.min(to, governor.until); number += 1)
     logs.push(...toProposalLogs(governor, number, firstOf(number), timeOf))
   return logs.filter(({ blockNumber }) => blockNumber >= from && blockNumber <= to)
 }
+
+/** Governors of OpenZeppelin name their timelock; those of Compound have it in the registry. */
+function toTimelock({ family, address, timelocks }: Governor): string | undefined {
+  return family === 'openzeppelin' ? `0x${toHex(`timelock ${address}`, 40)}` : timelocks?.[0]?.address
+}
+
+/** Some operations are canceled in the timelock, and some are never executed. */
+const isCanceledInTimelock = (number: number) => number % 9 === 4
+const isLeft = (number: number) => number % 9 === 7
 
 function toProposalLogs(
   governor: InUse,
@@ -193,20 +222,29 @@ function encodeLogs(governor: InUse, number: number, created: number, time: numb
   const id = hasSelectors ? BigInt(`0x${toHex(`${address} ${number}`, 64)}`) : BigInt(number)
   const [start, end] = [created + DELAY, created + DELAY + LENGTH]
   const logs: ChainLog[] = []
-  const addLog = (blockNumber: number, event: Pick<ChainLog, 'topics' | 'data'>) => {
+  const addLog = (blockNumber: number, event: Pick<ChainLog, 'topics' | 'data'>, by = address) => {
     const transactionHash = `0x${toHex(`${address} ${number} ${logs.length}`, 64)}`
-    logs.push({ address, ...event, blockNumber, transactionHash, transactionIndex: 0, logIndex: 5_000 + logs.length })
+    logs.push({
+      address: by,
+      ...event,
+      blockNumber,
+      transactionHash,
+      transactionIndex: 0,
+      logIndex: 5_000 + logs.length,
+    })
   }
   const { title, body, calls } = writeProposal(own, proposer, { number, at: time, onlyYesOrNo: true })
   const author = electorate[number % 5]?.address ?? ZERO_ADDRESS
+  const description = `# ${title}\n\n${body}`
+  const proposed = calls.map(({ target, signature, values }) => ({
+    target,
+    ...encodeCall(signature, values, hasSelectors),
+  }))
   addLog(
     created,
     encodeProposal({
-      ...{ id, proposer: author, start: BigInt(start), end: BigInt(end), description: `# ${title}\n\n${body}` },
-      calls: calls.map(({ target, signature, values }) => ({
-        target,
-        ...encodeCall(signature, values, hasSelectors),
-      })),
+      ...{ id, proposer: author, start: BigInt(start), end: BigInt(end), description },
+      calls: proposed,
     }),
   )
   if (number % 7 === 6) {
@@ -228,7 +266,36 @@ function encodeLogs(governor: InUse, number: number, created: number, time: numb
     balance[side] = (balance[side] ?? 0) + power
   }
   if ((balance[1] ?? 0) <= (balance[0] ?? 0)) return logs
-  addLog(end + 100, encodeOutcome('ProposalQueued', id))
-  addLog(end + DELAY + 100, encodeOutcome('ProposalExecuted', id, hasIndexedId))
+  const queued = end + 100
+  const eta = BigInt(time + (queued + DELAY - created) * SECONDS_PER_BLOCK)
+  addLog(queued, encodeQueued(id, eta))
+  const timelock = toTimelock(governor)
+  const isExecuted = timelock === undefined || !(isCanceledInTimelock(number) || isLeft(number))
+  if (timelock !== undefined) {
+    const steps = encodeSteps(governor, { calls: proposed.map((one) => ({ ...one, value: 0n })), description, eta })
+    for (const event of steps.scheduled) addLog(queued, event, timelock)
+    if (isCanceledInTimelock(number)) for (const event of steps.canceled) addLog(queued + 100, event, timelock)
+    if (isExecuted) for (const event of steps.executed) addLog(queued + DELAY, event, timelock)
+  }
+  if (isExecuted) addLog(queued + DELAY, encodeOutcome('ProposalExecuted', id, hasIndexedId))
   return logs
+}
+
+/** The events of a timelock about the calls of a proposal. */
+function encodeSteps(
+  { family, address }: Governor,
+  { calls, description, eta }: { calls: readonly QueuedCall[]; description: string; eta: bigint },
+) {
+  if (family !== 'openzeppelin')
+    return {
+      scheduled: calls.map((call) => encodeTransaction('QueueTransaction', call, eta)),
+      canceled: calls.map((call) => encodeTransaction('CancelTransaction', call, eta)),
+      executed: calls.map((call) => encodeTransaction('ExecuteTransaction', call, eta)),
+    }
+  const id = hashOperationBatch(calls, toSalt(description, address))
+  return {
+    scheduled: calls.map((call) => encodeScheduled(id, call, BigInt(DELAY * SECONDS_PER_BLOCK))),
+    canceled: [encodeCancelled(id)],
+    executed: calls.map((call) => encodeCallExecuted(id, call)),
+  }
 }

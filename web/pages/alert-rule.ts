@@ -64,7 +64,7 @@ const LISTS: Readonly<Record<string, readonly [text: string, filter: string]>> =
 
 const PROPOSAL_EVENTS = {
   ...{ created: 'is created', started: 'starts', ending: 'ends soon', ended: 'has ended', queued: 'is queued' },
-  ...{ executed: 'is executed', canceled: 'is canceled' },
+  ...{ executable: 'can be executed soon', executed: 'is executed', canceled: 'is canceled', expired: 'has expired' },
 }
 
 /** Checks a number above `least` and at most `most`. */
@@ -114,6 +114,7 @@ const list: Field = {
 }
 
 const isEnding = (draft: Draft) => is(draft, 'on', 'ending')
+const isReminder = (draft: Draft) => isEnding(draft) || is(draft, 'on', 'executable')
 const isIncomplete = (draft: Draft) => is(draft, 'state', 'incomplete')
 
 /** The kinds of rules, each with the fields of its condition. */
@@ -166,8 +167,8 @@ export const KINDS: Readonly<Record<string, Kind>> = {
     fields: [
       { name: 'on', label: 'The proposal', options: toOptions(PROPOSAL_EVENTS), usual: 'created' },
       {
-        ...{ name: 'hours', label: 'Hours before the end', check: toNumberCheck(0, 720), usual: '24', isNumber: true },
-        applies: isEnding,
+        ...{ name: 'hours', label: 'Hours before', check: toNumberCheck(0, 720), usual: '24', isNumber: true },
+        applies: isReminder,
       },
       {
         ...{ name: 'unlessVotedBy', label: 'Unless this address voted', isOptional: true, applies: isEnding },

@@ -48,17 +48,32 @@ const list = z.strictObject({
   on: z.enum(['enter', 'leave', 'both']).default('enter'),
 })
 
-const PROPOSAL_EVENTS = ['created', 'started', 'ending', 'ended', 'queued', 'executed', 'canceled'] as const
+const PROPOSAL_EVENTS = [
+  'created',
+  'started',
+  'ending',
+  'ended',
+  'queued',
+  'executable',
+  'executed',
+  'canceled',
+  'expired',
+] as const
+/** Events that lie ahead when their alert fires. */
+const REMINDERS: readonly (typeof PROPOSAL_EVENTS)[number][] = ['ending', 'executable']
 
 const proposal = z
   .strictObject({
     kind: z.literal('proposal'),
     on: z.enum(PROPOSAL_EVENTS),
-    /** How many hours before the end of the vote. */
+    /** How many hours before the end of the vote, or before the proposal can be executed. */
     hours: z.number().positive().max(720).optional(),
     unlessVotedBy: address.optional(),
   })
-  .refine(({ on, hours }) => (on === 'ending') === (hours !== undefined), 'hours is for "on: ending", and needed there')
+  .refine(
+    ({ on, hours }) => REMINDERS.includes(on) === (hours !== undefined),
+    'hours is for "on: ending" and "on: executable", and needed there',
+  )
   .refine(
     ({ on, unlessVotedBy }) => on === 'ending' || unlessVotedBy === undefined,
     'unlessVotedBy is for "on: ending"',

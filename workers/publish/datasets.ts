@@ -32,6 +32,7 @@ import { dexTrades } from '../../shared/datasets/dex-trades.ts'
 import { discordMembers } from '../../shared/datasets/discord.ts'
 import { daoFees } from '../../shared/datasets/fees.ts'
 import { governance } from '../../shared/datasets/governance.ts'
+import { toOutcome } from '../../shared/datasets/governors.ts'
 import { tokenHolders } from '../../shared/datasets/holders.ts'
 import { indexPoints } from '../../shared/datasets/index-points.ts'
 import { indexToken } from '../../shared/datasets/index-token.ts'
@@ -293,7 +294,7 @@ FROM dao_ratings FINAL WHERE ${RANGE('observed_at')}`,
     rows: () => `WITH ${COUNTED}
 SELECT p.dao AS key, ${asTime('p.created_at')} AS created_at, p.id AS proposal_id, ${toSource('p.space')} AS source, d.title AS title,
   p.author AS author, d.choices AS choices, d.scores AS scores, d.scores_total AS scores_total, d.votes AS votes, d.quorum AS quorum,
-  ${asTime('d.starts_at')} AS starts_at, ${asTime('d.ends_at')} AS ends_at, nullIf(toString(d.outcome), '') AS outcome
+  ${asTime('d.starts_at')} AS starts_at, ${asTime('d.ends_at')} AS ends_at, nullIf(${toOutcome("now64(3, 'UTC')")}, '') AS outcome
 FROM (SELECT dao, space, proposal, id, author, created_at FROM dao_proposals FINAL WHERE ${COUNTS} AND ${RANGE('created_at')}) AS p
 LEFT JOIN (SELECT * FROM dao_proposal_details FINAL WHERE dao IN {daos: Array(UInt64)}) AS d
   ON d.dao = p.dao AND d.space = p.space AND d.proposal = p.proposal`,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { toOutcome } from '../../../shared/datasets/governors.ts'
 import { groupBy } from '../../../shared/group-by.ts'
 import type { Database } from '../../../shared/store/store.ts'
 import { findEntities } from '../rules.ts'
@@ -20,30 +21,28 @@ const proposalRow = z.object({
   queued: timeOrNull,
   executed: timeOrNull,
   canceled: timeOrNull,
+  executable: timeOrNull,
+  expired: timeOrNull,
 })
 type ProposalRow = z.infer<typeof proposalRow>
 
 const seconds = (column: string) => `toInt64(toUnixTimestamp(${column})) * 1000`
-const outcome = (kind: string) =>
-  `if(countIf(kind = '${kind}') = 0, NULL, maxIf(${seconds('at')}, kind = '${kind}')) AS ${kind}`
+const OUTCOME = toOutcome("fromUnixTimestamp64Milli({now: Int64}, 'UTC')")
 
-/** Proposals with a time since {since}, without deleted ones. */
+/** Proposals with a time since {since}, without deleted ones. `queued` and `executable` are null unless it still is. */
 const PROPOSALS = `
 SELECT p.dao AS dao, p.space AS space, p.proposal AS proposal, p.id AS id, d.title AS title,
   ${seconds('p.created_at')} AS created, ${seconds('d.starts_at')} AS starts, ${seconds('d.ends_at')} AS ends,
   toBool(d.outcome != '' OR d.scores_state NOT IN ('pending', 'invalid')) AS isSettled,
-  toBool(d.is_flagged) AS isFlagged, e.queued AS queued, e.executed AS executed,
-  e.canceled AS canceled
+  toBool(d.is_flagged) AS isFlagged, ${OUTCOME} AS outcome,
+  if(outcome IN ('canceled', 'expired'), NULL, ${seconds('d.queued_at')}) AS queued, ${seconds('d.executed_at')} AS executed,
+  ${seconds('d.canceled_at')} AS canceled, if(outcome = 'queued', ${seconds('d.executable_at')}, NULL) AS executable,
+  if(outcome = 'expired', ${seconds('d.expires_at')}, NULL) AS expired
 FROM (SELECT dao, space, proposal, id, created_at FROM dao_proposals FINAL WHERE ${isSelected('dao')}) AS p
 LEFT JOIN (SELECT * FROM dao_proposal_details FINAL WHERE ${isSelected('dao')}) AS d
   ON d.dao = p.dao AND d.space = p.space AND d.proposal = p.proposal
-LEFT JOIN
-(
-  SELECT dao, space, proposal, ${outcome('queued')}, ${outcome('executed')}, ${outcome('canceled')}
-  FROM governor_events FINAL WHERE ${isSelected('dao')} GROUP BY dao, space, proposal
-) AS e ON e.dao = p.dao AND e.space = p.space AND e.proposal = p.proposal
 WHERE NOT d.is_deleted
-  AND greatest(created, ifNull(starts, 0), ifNull(ends, 0), ifNull(queued, 0), ifNull(executed, 0), ifNull(canceled, 0)) >= {since: Int64}`
+  AND greatest(created, ifNull(starts, 0), ifNull(ends, 0), ifNull(queued, 0), ifNull(executed, 0), ifNull(canceled, 0), ifNull(executable, 0), ifNull(expired, 0)) >= {since: Int64}`
 
 const voteRow = z.object({ dao: z.number(), space: z.string(), proposal: z.string(), voter: z.string() })
 const toVote = ({ dao, space, proposal, voter }: z.infer<typeof voteRow>) => `${dao} ${space} ${proposal} ${voter}`
@@ -70,6 +69,8 @@ const PAST_TENSE = {
   queued: 'proposal queued',
   executed: 'proposal executed',
   canceled: 'proposal canceled',
+  executable: 'proposal executable soon',
+  expired: 'proposal expired',
 } as const
 
 /** When an event of a proposal happened, if it has happened by now. */
@@ -83,6 +84,10 @@ function toEventTime(
   if (on === 'created') return row.created
   if (on === 'started') return row.canceled === null ? past(row.starts) : null
   if (on === 'ended') return row.isSettled && row.canceled === null ? past(row.ends) : null
+  if (on === 'executable') {
+    const at = row.executable
+    return at === null || at <= now ? null : past(at - hours * 3_600_000)
+  }
   if (on !== 'ending') return past(row[on])
   const { starts, ends, canceled } = row
   if (starts === null || ends === null || canceled !== null || starts > now || ends <= now) return null
@@ -90,13 +95,15 @@ function toEventTime(
   return hasVoted ? null : past(ends - hours * 3_600_000)
 }
 
-const toEndText = (ends: number | null, now: number) =>
-  ends === null ? '' : ` The vote ${ends > now ? 'ends' : 'ended'} at ${formatTime(ends)}.`
+const toEndText = ({ ends, executable }: ProposalRow, now: number) => {
+  const vote = ends === null ? '' : ` The vote ${ends > now ? 'ends' : 'ended'} at ${formatTime(ends)}.`
+  return executable === null ? vote : `${vote} It can be executed from ${formatTime(executable)} on.`
+}
 
 export const evaluateProposals: Evaluate<'proposal'> = async (rules, { db, registry, now }) => {
   const entities = new Map(rules.map((rule) => [rule.name, findEntities(rule, registry) ?? []]))
   const daos = [...new Set([...entities.values()].flatMap((own) => own.map(({ key }) => key)))]
-  const params = { ...toSelection(daos), since: now - EVENTS_MS }
+  const params = { ...toSelection(daos), since: now - EVENTS_MS, now }
   const [proposals, votes] = await Promise.all([
     db.rows({ name: 'alert-proposals', sql: PROPOSALS, params, schema: proposalRow }),
     readVotes(rules, daos, db),
@@ -108,7 +115,7 @@ export const evaluateProposals: Evaluate<'proposal'> = async (rules, { db, regis
         (byDao.get(entity.key) ?? []).flatMap((row) => {
           const happenedAt = toEventTime(row, rule.what, votes, now)
           if (happenedAt === null) return []
-          const isReminder = rule.what.on === 'ending'
+          const isReminder = rule.what.on === 'ending' || rule.what.on === 'executable'
           return {
             ...NOTHING,
             ...{ entity, page: `/daos/${entity.id}/proposals/${row.id}` },
@@ -118,7 +125,7 @@ export const evaluateProposals: Evaluate<'proposal'> = async (rules, { db, regis
             ...{ subject: row.id, at: isReminder ? now : happenedAt, observedAt: happenedAt },
             describe: () => ({
               title: `${entity.name}: ${PAST_TENSE[rule.what.on]}${row.isFlagged ? FLAGGED : ''}`,
-              text: `${row.title || 'A proposal without a title'}.${toEndText(row.ends, now)}`,
+              text: `${row.title || 'A proposal without a title'}.${toEndText(row, now)}`,
             }),
           }
         }),

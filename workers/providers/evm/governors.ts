@@ -6,13 +6,16 @@ import { type Candidate, OMITTED, type Provider } from '../../job/define-job.ts'
 import { toIso } from '../answer.ts'
 import type { GovernorRequest, GovernorSource } from '../contracts/governors.ts'
 import { familyOf, GOVERNOR_TOPICS } from './governors/families.ts'
+import type { GovernorEvent } from './governors/family.ts'
 import { type Happened, type OwnedGovernor, toRows } from './governors/rows.ts'
+import { findTimelocks, readTimelocks, type TimelockChange, toTimelockProgress } from './governors/timelocks.ts'
 import { type BlockClock, countsBlocks, readTimes, toClock } from './governors/times.ts'
 import { readBlockTimes } from './logs/block-times.ts'
 import { holdBack, resumeRegistered } from './logs/cursors.ts'
 import {
   type ChainReader,
   type ChainReading,
+  type ContractEvent,
   decodeLogs,
   findOmitted,
   followContracts,
@@ -69,9 +72,9 @@ function mergeReadings(
  * Version of the stored members of an event. Cursors of an earlier version are ignored, so every governor is read again
  * from its first block. Until then, the API serves the stored votes.
  */
-const CONTENT = 'counted'
+const CONTENT = 'operations'
 
-/** Reads events from each governor's cursor to the newest final block. */
+/** Reads events of governors and of their timelocks, each from its cursor to the newest final block. */
 async function readGovernors(
   readers: Readers,
   { chain, node, mostPerRun }: ChainReader,
@@ -91,23 +94,58 @@ async function readGovernors(
     signal,
   )
   const { events, gaps } = await decodeLogs(node, taken.logs, { contracts: governors, decoderOf: familyOf }, signal)
-  const happened = events.map(({ contract, ...event }): Happened => ({ governor: contract, ...event }))
+  const { happened, changes } = splitEvents(events)
   const { turns, omitted } = await holdBack(state, chain, { turns: taken, gaps, slot })
+  const timelocks = await readTimelocks(
+    node,
+    await findTimelocks(state, `timelocks.${chain}.${CONTENT}`, governors, changes),
+    {
+      ...{ chain, state, slot, cursors: `${chain}.timelocks.${CONTENT}`, to: head.number },
+      most: Math.max(1, mostPerRun - taken.spent),
+    },
+    signal,
+  )
   const times = await readTimes(
     happened,
     { chain, clock, slot, state, readUntil: await findEnds(node, governors, turns, head, signal) },
     signal,
   )
   resumed.note(turns)
-  const counts = { chain, logs: turns.logs.length, events: happened.length, left: turns.unfinished.size }
-  log.info({ ...counts, unread: gaps.length, leftOut: omitted.length }, 'events of governors read')
-  const isBusy = turns.logs.length > mostPerRun / 2
-  const { complete, ...reading } = toReading(governors, turns, toLag(node.rpc, head.timestamp, slot))
-  const readings = complete.map(({ dao, space }) => toReadingRow(dao, space, slot))
-  const rows = [...toRows(happened), ...times, ...findOmitted(omitted, governors).map(toOmittedRow), ...readings]
+  const logs = turns.logs.length + timelocks.turns.logs.length
+  const left = turns.unfinished.size + timelocks.turns.unfinished.size
+  const unread = gaps.length + timelocks.unread
+  log.info(
+    { chain, logs, events: happened.length, left, unread, leftOut: omitted.length },
+    'events of governors and timelocks read',
+  )
+  const reading = toReading(governors, turns, toLag(node.rpc, head.timestamp, slot))
   const failed = new Map(reading.failed)
+  const unfinished = new Set(reading.unfinished)
   if (clock instanceof DataError) for (const { space } of unclocked) failed.set(space, clock)
-  return { ...reading, rows, failed, readTo: head.timestamp * 1000, isBusy }
+  // The outcome of a proposal is known only if its timelock was read as far as its governor.
+  const progressOf = toTimelockProgress(timelocks)
+  const complete = reading.complete.filter(({ space, proposalSpace }) => {
+    const { failure, isUnfinished } = progressOf(proposalSpace)
+    if (failure !== undefined) failed.set(space, failure)
+    else if (isUnfinished) unfinished.add(space)
+    return failure === undefined && !isUnfinished
+  })
+  const readings = complete.map(({ dao, space }) => toReadingRow(dao, space, slot))
+  const rows = [
+    ...[...toRows(happened), ...times, ...timelocks.rows],
+    ...[...findOmitted(omitted, governors).map(toOmittedRow), ...readings],
+  ]
+  return { rows, failed, unfinished, readTo: head.timestamp * 1000, isBusy: logs > mostPerRun / 2 }
+}
+
+/** Separates the events of proposals from those that name a governor's timelock. */
+function splitEvents(events: readonly ContractEvent<OwnedGovernor, GovernorEvent>[]) {
+  const happened: Happened[] = []
+  const changes: TimelockChange[] = []
+  for (const { contract: governor, event, log, time } of events)
+    if (event.kind === 'timelock') changes.push({ governor, address: event.address, block: log.blockNumber })
+    else happened.push({ governor, event, log, time })
+  return { happened, changes }
 }
 
 /**

@@ -16,14 +16,14 @@ import {
 } from '../../../governance/counted.ts'
 import { exactParameter, exactPower, toDecimalText } from '../../../governance/exact.ts'
 import { answerLongList } from '../../../governance/list.ts'
-import { findStates, STATE, STATES } from '../../../governance/states.ts'
+import { EXECUTABLE_AT, findStates, OUTCOME, STATE, STATES } from '../../../governance/states.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
 import { include, oneOf, page, time } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { daoKind } from '../../../route/entities.ts'
 
-const OUTCOMES = ['canceled', 'queued', 'executed'] as const
+const OUTCOMES = ['canceled', 'queued', 'executed', 'expired'] as const
 
 const proposal = z
   .strictObject({
@@ -59,7 +59,7 @@ const OF_SOURCE = {
     .enum(OUTCOMES)
     .nullable()
     .describe(
-      'Outcome on its chain, which closes the proposal; null if it has none, and for all proposals on Snapshot.',
+      'Outcome on its chain, which closes the proposal: also what happened in its timelock. `expired` if it was queued and its timelock no longer executes it. Null if it has none, and for all proposals on Snapshot.',
     ),
   timesEstimated: z
     .boolean()
@@ -71,10 +71,14 @@ const OF_SOURCE = {
   executableAt: timeValue
     .nullable()
     .describe(
-      'From when it can be executed, as its timelock states; null if it was not queued or its contract does not state it, and on Snapshot.',
+      'From when it can be executed, as its timelock states; null if it was not queued, was canceled or has expired, or if its contract does not state it, and on Snapshot.',
     ),
-  executedAt: timeValue.nullable().describe('When it was executed; null if it was not, and on Snapshot.'),
-  canceledAt: timeValue.nullable().describe('When it was canceled or vetoed; null if it was not, and on Snapshot.'),
+  executedAt: timeValue
+    .nullable()
+    .describe('When it was executed, also directly by its timelock; null if it was not, and on Snapshot.'),
+  canceledAt: timeValue
+    .nullable()
+    .describe('When it was canceled or vetoed, also in its timelock; null if it was not, and on Snapshot.'),
 }
 
 const proposalOfSource = proposal
@@ -118,8 +122,8 @@ const toRecord = (body: string) =>
   toObject(
     detailedProposal,
     `p.id, transform(p.dao, {daos: Array(UInt64)}, {dao_ids: Array(String)}, ''), d.title, p.author, state, d.choices, d.scores, d.scores_total, d.votes, d.quorum,
-  toDateTime64(p.created_at, 3, 'UTC'), d.starts_at, d.ends_at, if(match(d.url, '^https?://'), d.url, NULL), ${toSource('p.space')}, nullIf(toString(d.outcome), ''), d.is_estimated, d.is_flagged,
-  d.queued_at, d.executable_at, d.executed_at, d.canceled_at,
+  toDateTime64(p.created_at, 3, 'UTC'), d.starts_at, d.ends_at, if(match(d.url, '^https?://'), d.url, NULL), ${toSource('p.space')}, nullIf(${OUTCOME}, ''), d.is_estimated, d.is_flagged,
+  d.queued_at, ${EXECUTABLE_AT}, d.executed_at, d.canceled_at,
   arrayMap(power -> ${toDecimalText('power', 'd.decimals')}, d.scores_exact), ${toDecimalText('d.total_exact', 'd.decimals')}, ${body}`,
   )
 

@@ -65,7 +65,8 @@ async function readCoin(
     reference?.coin.usd === coin ? await readReferencePrices(node, reference, logs, signal) : () => undefined
   const withoutPrice = logs.filter((log) => fromPool(log) === undefined).map(({ blockNumber }) => timeOf(blockNumber))
   if (withoutPrice.length === 0) return { at: fromPool }
+  // The chart also has the prices after a trade of the pool that cannot be read.
   const [from, to] = [withoutPrice.reduce((a, b) => Math.min(a, b)), withoutPrice.reduce((a, b) => Math.max(a, b))]
   const fromChart = await fetchPrices(prices, coin, from, to, signal)
-  return { at: (log) => fromPool(log) ?? fromChart(timeOf(log.blockNumber)), fault: fromChart.fault }
+  return { at: (log) => fromPool(log) ?? fromChart(timeOf(log.blockNumber)), fault: fromChart.fault ?? fromPool.fault }
 }

@@ -2,13 +2,17 @@ import { readPages } from '../logs/contract-logs.ts'
 import type { Node, RpcLog } from '../logs/node.ts'
 import type { ReferencePool } from './exchanges.ts'
 import { findLast } from './find-last.ts'
-import { decodeRootPrice, SWAP_TOPICS } from './swaps.ts'
+import { decodeRootPrice, SWAP_TOPICS, toSwapFault } from './swaps.ts'
 
 /** A position in the order of a chain's logs. */
 export type Place = Pick<RpcLog, 'blockNumber' | 'logIndex'>
 
-/** Returns the price of a coin in USD at a log; undefined if the pool's last trade before it is too old. */
-export type PriceAtPlace = (place: Place) => number | undefined
+/** Returns the price of a coin in USD at a log; undefined if the pool's last trade before it is too old or unreadable. */
+export interface PriceAtPlace {
+  (place: Place): number | undefined
+  /** Why a trade of the pool has no price, if any trade has none. */
+  readonly fault?: string | undefined
+}
 
 const byPlace = (a: Place, b: Place) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex
 const isAtOrBefore = (a: Place, b: Place) => byPlace(a, b) <= 0
@@ -28,6 +32,7 @@ export async function readReferencePrices(
   const from = Math.max(0, first - reference.maxAgeBlocks)
   const sorted = [...places].sort(byPlace)
   const logs: RpcLog[] = []
+  // An unreadable trade stays in the list: the price after it is not the one before it.
   for await (const page of readPages(node, { contracts: [reference], topics: SWAP_TOPICS, from, to }, signal)) {
     for (const log of toNeeded(page, sorted, reference)) logs.push(log)
   }
@@ -39,30 +44,35 @@ export async function readReferencePrices(
  * later pages may follow it. Other logs are dropped: the pool has far more trades than there are places.
  */
 function toNeeded(page: readonly RpcLog[], places: readonly Place[], reference: ReferencePool): RpcLog[] {
-  const priced = page.filter((log) => !log.removed && toPrice(log, reference) !== undefined).sort(byPlace)
+  const own = page.filter(({ address, removed }) => address === reference.address && !removed).sort(byPlace)
   let next = 0
-  return priced.filter((log, at) => {
-    const after = priced[at + 1]
+  return own.filter((log, at) => {
+    const after = own[at + 1]
     for (let place = places[next]; place !== undefined && !isAtOrBefore(log, place); place = places[next]) next += 1
     const place = places[next]
     return after === undefined || (place !== undefined && !isAtOrBefore(after, place))
   })
 }
 
-/** Returns a lookup of prices; the pool's logs may be unordered. */
+/**
+ * Returns a lookup of prices; the pool's logs may be unordered. After a trade whose price cannot be read, the price is
+ * unknown until the next trade.
+ */
 export function toPriceAtPlace(logs: readonly RpcLog[], reference: ReferencePool): PriceAtPlace {
   const points = logs
     .filter(({ address, removed }) => address === reference.address && !removed)
-    .flatMap((log) => {
-      const price = toPrice(log, reference)
-      return price === undefined ? [] : [{ blockNumber: log.blockNumber, logIndex: log.logIndex, price }]
-    })
-    .sort(byPlace)
-  return (place) => {
-    const point = findLast(points, (one) => isAtOrBefore(one, place))
-    return point && place.blockNumber - point.blockNumber <= reference.maxAgeBlocks ? point.price : undefined
+    .map((log) => ({ log, price: toPrice(log, reference) }))
+    .sort((a, b) => byPlace(a.log, b.log))
+  const unpriced = points.find(({ price }) => price === undefined)?.log
+  const priceAt = (place: Place) => {
+    const point = findLast(points, ({ log }) => isAtOrBefore(log, place))
+    return point && place.blockNumber - point.log.blockNumber <= reference.maxAgeBlocks ? point.price : undefined
   }
+  return Object.assign(priceAt, { fault: unpriced && toFault(unpriced) })
 }
+
+const toFault = (log: RpcLog) =>
+  `reference pool: ${toSwapFault(log) ?? `log ${log.logIndex} of ${log.transactionHash} has no price`}`
 
 /**
  * Returns the dollar price of one coin after a swap. The pool's price is token 1 per token 0, in smallest units and as

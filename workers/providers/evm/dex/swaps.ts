@@ -57,7 +57,7 @@ export function toSwaps(
   for (const log of logs) {
     const reason = log.removed ? 'removed' : pools.has(log.address) ? undefined : 'unknown pool'
     const net = reason === undefined ? decodeSwap(log) : undefined
-    const fault = reason === undefined ? toFault(log) : undefined
+    const fault = reason === undefined ? toSwapFault(log) : undefined
     if (net !== undefined) swaps.push({ log, ...net })
     else if (fault !== undefined) gaps.push({ log, reason: new DataError('provider_malformed', fault) })
     else countSkip(skipped, reason ?? 'undecodable')
@@ -65,7 +65,8 @@ export function toSwaps(
   return { swaps, gaps, skipped }
 }
 
-function toFault(log: RpcLog): string | undefined {
+/** Returns why a log of a swap cannot be read; undefined for any other log. */
+export function toSwapFault(log: RpcLog): string | undefined {
   const fault = swapEvents.faultOf(log)
   return log.fault ?? (fault && `log ${log.logIndex} of ${log.transactionHash}: ${fault}`)
 }

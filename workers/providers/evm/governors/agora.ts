@@ -1,5 +1,14 @@
 import { parseAbi } from 'viem/utils'
-import { COMMON_EVENTS, defineFamily, toCommonEvent, toCreated, toVote, WITH_ABSTAIN } from './family.ts'
+import {
+  COMMON_EVENTS,
+  defineFamily,
+  TIMELOCK_EVENTS,
+  toCommonEvent,
+  toCreated,
+  toTimelock,
+  toVote,
+  WITH_ABSTAIN,
+} from './family.ts'
 
 /**
  * Agora's governor (Optimism, Scroll, Linea), which is OpenZeppelin's with types of proposals and with voting modules. A
@@ -9,6 +18,7 @@ import { COMMON_EVENTS, defineFamily, toCommonEvent, toCreated, toVote, WITH_ABS
 export const agora = defineFamily({
   events: [
     ...COMMON_EVENTS,
+    ...TIMELOCK_EVENTS,
     ...parseAbi([
       'event ProposalCreated(uint256 indexed id, address indexed proposer, address[] targets, uint256[] values, string[] signatures, bytes[] calldatas, uint256 start, uint256 end, string description)',
       'event ProposalCreated(uint256 id, address proposer, address[] targets, uint256[] values, string[] signatures, bytes[] calldatas, uint256 start, uint256 end, string description, uint8 proposalType)',
@@ -41,6 +51,8 @@ export const agora = defineFamily({
       case 'ProposalTypeUpdated':
         // A type decides quorum and threshold, which the events do not have.
         return undefined
+      case 'TimelockChange':
+        return toTimelock(event.args)
       default:
         return toCommonEvent(event)
     }

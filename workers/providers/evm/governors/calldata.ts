@@ -1,8 +1,8 @@
 import type { AbiFunction, AbiParameter } from 'viem'
-import { keccak256, parseAbi, toBytes, toFunctionSelector } from 'viem/utils'
+import { parseAbi, toFunctionSelector } from 'viem/utils'
 import { toArgumentTexts } from './argument-text.ts'
 import { type NamedFunction, parseCanonical } from './canonical-signature.ts'
-import type { GovernorAction } from './signature-bytes.ts'
+import { type GovernorAction, toExecuted } from './text-bytes.ts'
 
 /** Functions that proposals call: tokens, proxies, roles, timelocks, bridges, treasuries and the largest protocols. */
 const KNOWN = parseAbi([
@@ -125,8 +125,6 @@ export interface DecodedAction {
   readonly calldata: string
 }
 
-type Hex = `0x${string}`
-
 /** Returns the function of a call, if the text of the proposal or a well-known selector names it without doubt. */
 function findFunction(signature: string, selector: string): NamedFunction | undefined {
   const known = knownBySelector.get(selector)
@@ -148,9 +146,9 @@ const toTypeName = (input: AbiParameter): string =>
  * calldata then has no selector of its own. So a text counts only in its canonical form. Without one, the calldata begins
  * with the selector, which is decoded if the function is well known.
  */
-export function decodeAction({ target, value, signature, selector, calldata }: GovernorAction): DecodedAction {
-  const own = selector ?? (signature === '' ? '' : toSelector(signature))
-  const whole = own === '' ? calldata : `${own}${calldata.slice(2)}`
+export function decodeAction(action: GovernorAction): DecodedAction {
+  const { target, value, signature } = action
+  const whole = toExecuted(action)
   const found = findFunction(signature, whole.slice(0, 10))
   const texts = found && toArgumentTexts(found.inputs, Buffer.from(whole.slice(2), 'hex'))
   const about = { target, value_wei: String(value), calldata: whole }
@@ -161,5 +159,3 @@ export function decodeAction({ target, value, signature, selector, calldata }: G
   }))
   return { ...about, function: found.name, signature: toSignature(found), arguments: decoded }
 }
-
-const toSelector = (signature: string): Hex => keccak256(toBytes(signature)).slice(0, 10) as Hex

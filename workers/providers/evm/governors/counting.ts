@@ -1,7 +1,7 @@
 import type { Governor } from '../../../../shared/registry/entities.ts'
-import type { GovernorEvent } from './family.ts'
+import type { ProposalEvent } from './family.ts'
 
-type CastVote = Extract<GovernorEvent, { kind: 'vote' }>
+type CastVote = Extract<ProposalEvent, { kind: 'vote' }>
 
 const FOR = 1
 const AGAINST = 2

@@ -2,10 +2,10 @@ import type { AbiEvent } from 'viem'
 import { type DecodeEventLogReturnType, parseAbi } from 'viem/utils'
 import { createEventDecoder } from '../logs/events.ts'
 import type { RpcLog } from '../logs/node.ts'
-import { createSignatureReader, type GovernorAction, withSignature } from './signature-bytes.ts'
+import { createTextReader, type GovernorAction, isText, withSignature } from './text-bytes.ts'
 
-/** A decoded log of a governor. */
-export type GovernorEvent =
+/** A decoded log of a governor about one of its proposals. */
+export type ProposalEvent =
   | {
       readonly kind: 'created'
       readonly id: bigint
@@ -16,6 +16,8 @@ export type GovernorEvent =
        */
       readonly period: { readonly start: bigint; readonly end: bigint } | 'immediate' | 'later'
       readonly description: string
+      /** The bytes of a description that the text does not have. */
+      readonly descriptionBytes?: `0x${string}`
       readonly actions: readonly GovernorAction[]
     }
   | {
@@ -41,6 +43,9 @@ export type GovernorEvent =
       readonly description: string | undefined
       readonly actions: readonly GovernorAction[] | undefined
     }
+
+/** A decoded log of a governor. `timelock`: the contract in which it queues its proposals from now on. */
+export type GovernorEvent = ProposalEvent | { readonly kind: 'timelock'; readonly address: string }
 
 /** Events of one kind of contract, and what they mean. */
 export interface GovernorFamily {
@@ -74,7 +79,7 @@ export function defineFamily<const Events extends readonly AbiEvent[]>({
   toEvent,
 }: FamilyDefinition<Events>): GovernorFamily {
   const decoder = createEventDecoder(events)
-  const readSignatures = createSignatureReader(events)
+  const readTexts = createTextReader(events)
   return {
     topics: decoder.topics,
     faultOf: decoder.faultOf,
@@ -82,9 +87,12 @@ export function defineFamily<const Events extends readonly AbiEvent[]>({
     decode: (log) => {
       const decoded = decoder.decode(log)
       const event = decoded && toEvent(decoded)
-      if (event === undefined || !('actions' in event) || event.actions === undefined) return event
-      const signatures = readSignatures(log)
-      return { ...event, actions: event.actions.map((action, at) => withSignature(action, signatures[at])) }
+      if (event === undefined || !('actions' in event)) return event
+      const { signatures, description } = readTexts(log)
+      const actions = event.actions?.map((action, at) => withSignature(action, signatures?.[at]))
+      if (event.kind === 'updated') return { ...event, actions }
+      const isWhole = description === undefined || isText(event.description, description)
+      return { ...event, actions: actions ?? [], ...(isWhole ? {} : { descriptionBytes: description }) }
     },
   }
 }
@@ -115,7 +123,7 @@ export const toActions = ({
     calldata: calldatas[at] ?? '0x',
   }))
 
-export function toCreated(proposed: Proposed): GovernorEvent {
+export function toCreated(proposed: Proposed): ProposalEvent {
   const { id, proposer, start, end, description } = proposed
   const actions = toActions(proposed)
   return { kind: 'created', id, proposer: proposer.toLowerCase(), period: { start, end }, description, actions }
@@ -129,7 +137,7 @@ export const COMMON_EVENTS = parseAbi([
   'event ProposalExecuted(uint256 id)',
 ])
 
-export function toCommonEvent(event: DecodeEventLogReturnType<typeof COMMON_EVENTS>): GovernorEvent {
+export function toCommonEvent(event: DecodeEventLogReturnType<typeof COMMON_EVENTS>): ProposalEvent {
   switch (event.eventName) {
     case 'ProposalCreated':
       return toCreated(event.args)
@@ -142,6 +150,13 @@ export function toCommonEvent(event: DecodeEventLogReturnType<typeof COMMON_EVEN
   }
 }
 
+/** OpenZeppelin's governors with a timelock log it when they are created, and when they get another one. */
+export const TIMELOCK_EVENTS = parseAbi(['event TimelockChange(address oldTimelock, address newTimelock)'])
+
+export const toTimelock = ({ newTimelock }: { readonly newTimelock: string }): GovernorEvent => ({
+  ...{ kind: 'timelock', address: newTimelock.toLowerCase() },
+})
+
 interface Cast {
   readonly id: bigint
   readonly voter: string
@@ -150,6 +165,6 @@ interface Cast {
   readonly params?: string
 }
 
-export const toVote = ({ id, voter, support, weight, params = '0x' }: Cast): GovernorEvent => ({
+export const toVote = ({ id, voter, support, weight, params = '0x' }: Cast): ProposalEvent => ({
   ...{ kind: 'vote', id, voter: voter.toLowerCase(), support: Number(support), weight, params },
 })

@@ -8,7 +8,8 @@ import type { RpcLog } from '../logs/node.ts'
 import { decodeAction } from './calldata.ts'
 import { countVote } from './counting.ts'
 import { familyOf } from './families.ts'
-import type { GovernorEvent } from './family.ts'
+import type { ProposalEvent } from './family.ts'
+import { toCallKeys, toOperationIds } from './operations.ts'
 import { toTitle } from './title.ts'
 
 /** A governor and the key of its DAO. */
@@ -19,7 +20,7 @@ export interface OwnedGovernor extends Governor {
 /** An event with its governor, its log and its time in Unix seconds. */
 export interface Happened {
   readonly governor: OwnedGovernor
-  readonly event: GovernorEvent
+  readonly event: ProposalEvent
   readonly log: RpcLog
   readonly time: number
 }
@@ -37,9 +38,9 @@ const EXPLORERS: Readonly<Record<string, string>> = {
 /** Returns a proposal id that is unique across governors, because each governor numbers its own proposals. */
 export const toProposalId = ({ proposalSpace }: Governor, id: bigint): string => `${proposalSpace}/${id}`
 
-type Created = Extract<GovernorEvent, { kind: 'created' }>
-type Updated = Extract<GovernorEvent, { kind: 'updated' }>
-type CastVote = Extract<GovernorEvent, { kind: 'vote' }>
+type Created = Extract<ProposalEvent, { kind: 'created' }>
+type Updated = Extract<ProposalEvent, { kind: 'updated' }>
+type CastVote = Extract<ProposalEvent, { kind: 'vote' }>
 type Vote = Happened & { readonly event: CastVote }
 
 const isVote = (one: Happened): one is Vote => one.event.kind === 'vote'
@@ -89,6 +90,8 @@ function toEventRows(one: Happened): Candidate<GovernorsRow>[] {
         choices: [...familyOf(governor).choices],
         url,
         actions: event.actions.map(decodeAction),
+        operations: toOperationIds(governor.address, event),
+        calls: toCallKeys(event.actions),
       }
       return [{ ...toPlace(one), kind: 'proposal', ...about }, ...toPeriodRows(one, event)]
     }
@@ -115,7 +118,9 @@ function toUpdatedRows(one: Happened, { description, actions }: Updated): Candid
   const place = toPlace(one)
   return [
     ...(description === undefined ? [] : [{ ...place, kind: 'updated', ...toTextRow(description) } as const]),
-    ...(actions === undefined ? [] : [{ ...place, kind: 'actions', actions: actions.map(decodeAction) } as const]),
+    ...(actions === undefined
+      ? []
+      : [{ ...place, kind: 'actions', actions: actions.map(decodeAction), calls: toCallKeys(actions) } as const]),
   ]
 }
 
