@@ -3,8 +3,7 @@ import express, { type NextFunction, type Request, type Response } from 'express
 import { type ChangeStream, createReadiness } from '../shared/store/store.ts'
 import { createCounter, createGauge, METRICS } from '../shared/telemetry/metric-list.ts'
 import type { Admission, AdmissionOptions, RateDecision } from './admission/admission.ts'
-import { createChunkCache } from './cache/chunks.ts'
-import { ClientDisconnected } from './cache/single-flight.ts'
+import { type Cache, createCaches } from './cache/cache.ts'
 import { createCounts } from './coverage/counts.ts'
 import { FIXED_HEADERS, type FlatHeaders, setHeaders, toPreflightHeaders } from './http/headers.ts'
 import { createConnect } from './live/connect.ts'
@@ -30,13 +29,15 @@ import { createAnswerFiles } from './serving/answer-files.ts'
 import { type Compression, createCompression } from './serving/compression.ts'
 import { createFailures } from './serving/failures.ts'
 import { createApiMetrics, createRequestIds, inRequestSpan, noteFailure, noteHead } from './serving/observe.ts'
-import { createServing } from './serving/serve.ts'
+import type { LongAnswer } from './serving/respond.ts'
+import { type CachedAnswer, createServing } from './serving/serve.ts'
 import { createSpools } from './serving/spool.ts'
 import { createStreaming } from './serving/stream.ts'
 import { startWarm, type WarmStartOptions } from './serving/warm-start.ts'
+import { ClientDisconnected } from './single-flight/single-flight.ts'
 
 /** Properties that the app creates itself. */
-type OwnProperty = 'now' | 'chunks' | 'storedPoints' | 'readiness' | 'counts' | 'connect'
+type OwnProperty = 'now' | 'cache' | 'storedPoints' | 'readiness' | 'counts' | 'connect'
 
 export type AppOptions = Omit<AppContext, OwnProperty> &
   AdmissionOptions & {
@@ -119,16 +120,15 @@ function createSendStream({ admission, config, log }: Options, compression: Comp
   return { files, sendStream: createStreaming({ admission, compression, spools: createSpools(disk), files }) }
 }
 
-/** Creates the dependencies of the routes; `maxBytes` is the budget of the series cache. */
-function createAppContext(options: Options, maxBytes: number): AppContext {
+/** Creates the dependencies of the routes. */
+function createAppContext(options: Options, cache: Cache): AppContext {
   const { admission, changeFeed, changeStream, config, db, heartbeatMs, log, metrics, stopping } = options
   const { now: local = Date.now } = options
   const { clientKeyOf: toClient } = admission
   const gauge = createGauge(METRICS.apiStreams, metrics)
-  const reads = createCounter(METRICS.apiChunkReads, metrics)
   return {
     ...options,
-    chunks: createChunkCache({ maxBytes, changeFeed, db, count: (result, values) => reads.inc({ result }, values) }),
+    cache,
     storedPoints: createStoredPoints(db, config.api.maxAnswers),
     ...createReadiness(db, { passed: () => performance.now(), local, log }),
     counts: createCounts(changeFeed, db),
@@ -136,27 +136,24 @@ function createAppContext(options: Options, maxBytes: number): AppContext {
   }
 }
 
-/**
- * The part of the memory of the caches that is for complete responses. The rest is for series and lists, from which a
- * response is made in a millisecond, and which a request of any other range or page uses as well.
- */
-const RESPONSES_SHARE = 1 / 8
-
 /** Creates the service as a request listener: the response cache comes first, Express handles the rest. */
 export function createApp(options: Options): RequestListener {
   const { cacheBytes } = options.config.api
-  const responseBytes = cacheBytes * RESPONSES_SHARE
   const metrics = createApiMetrics(options.metrics)
-  const { admission, log } = options
+  const { admission, log, registry } = options
   const { clientKeyOf: toClient, rateLimiter } = admission
-  const appContext = createAppContext(options, cacheBytes - responseBytes)
   const compression = createCompression(admission)
   const { files, sendStream } = createSendStream(options, compression)
   const failures = createFailures(log, options.config.api.publicUrl)
-  const serving = createServing(appContext, {
-    ...{ failures, metrics, cacheBytes: responseBytes },
-    ...{ admission, compression, sendStream },
+  const reads = createCounter(METRICS.apiChunkReads, options.metrics)
+  const { cache, responses } = createCaches<CachedAnswer, LongAnswer>({
+    ...{ changeFeed: options.changeFeed, db: options.db, now: options.now ?? Date.now },
+    ...{ maxBytes: cacheBytes, queue: admission.answers, registryVersion: () => registry.version },
+    count: (result, values) => reads.inc({ result }, values),
+    onRenewalFailed: failures.noteRenewal,
   })
+  const appContext = createAppContext(options, cache)
+  const serving = createServing(appContext, { responses, failures, metrics, admission, compression, sendStream })
   const toRequestId = createRequestIds()
   let document: OpenApi | undefined
   const toDocument = () => {
@@ -168,7 +165,7 @@ export function createApp(options: Options): RequestListener {
   const findRoute = createRouteFinder(all)
   const { warmStart, stopping } = options
   if (warmStart !== undefined && stopping !== undefined && cacheBytes > 0) {
-    const { changeFeed, chunks, now } = appContext
+    const { changeFeed, now } = appContext
     startWarm({
       ...{ ...warmStart, stopping, log, now, listRecent: serving.listRecent },
       answer: async (url, signal) => {
@@ -178,7 +175,7 @@ export function createApp(options: Options): RequestListener {
       },
       canCache: () =>
         all.every(({ datasets: [main] }) => main === undefined || changeFeed.version(main.name) !== undefined),
-      isFull: () => chunks.bytes > MOST_WARM_SHARE * chunks.maxBytes,
+      isFull: () => cache.bytes > MOST_WARM_SHARE * cache.maxBytes,
     })
   }
   const fail = (context: RequestContext, failure: unknown) => {

@@ -23,6 +23,7 @@ export type {
   RateLimiter,
   RateLimits,
   Release,
+  Ticket,
   Turns,
 } from './types.ts'
 

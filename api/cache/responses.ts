@@ -1,17 +1,22 @@
 import { LRUCache } from 'lru-cache'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import type { ChangeFeed } from '../../shared/store/store.ts'
-import type { ClientKey, FairQueue } from '../admission/admission.ts'
-import { createSingleFlight, type DisconnectSignal } from './single-flight.ts'
+import type { FairQueue } from '../admission/admission.ts'
+import {
+  createSingleFlight,
+  type Demand,
+  type DisconnectSignal,
+  type ReadScope,
+} from '../single-flight/single-flight.ts'
 
 /** The parts of a request that decide its answer and the encoding of the response. */
-export interface RawRequest {
+interface RawRequest {
   readonly url?: string | undefined
   readonly headers: { readonly accept?: string | undefined; readonly 'accept-encoding'?: string | undefined }
 }
 
 /** Results of resolving requests. Resolving the same request again would give the same result. */
-export interface ResolvedRequests<T> {
+interface ResolvedRequests<T> {
   /** Remembers a result and the registry version that it was made with. */
   add(request: RawRequest, resolved: T, registryVersion: string): void
   /** Returns undefined for a request that must be resolved. */
@@ -31,7 +36,7 @@ const toText = ({ url = '', headers }: RawRequest) =>
  * `registryVersion` returns the current version of the registry. With another version a name may belong to another
  * entity or to none.
  */
-export function createResolvedRequests<T>(registryVersion: () => string, max = MAX_RESOLVED): ResolvedRequests<T> {
+function createResolvedRequests<T>(registryVersion: () => string, max = MAX_RESOLVED): ResolvedRequests<T> {
   const entries = new LRUCache<string, { readonly resolved: T; readonly version: string }>({ max })
   return {
     add: (request, resolved, version) => {
@@ -59,7 +64,7 @@ export interface Cacheable {
   readonly size: number
   /** Unix milliseconds. */
   readonly expiresAt: number
-  /** Made without a database statement: it is cached on its second request. */
+  /** Made from cached values, so making it again is cheap: it is cached only if it was requested before. */
   readonly isQuick?: boolean
 }
 
@@ -91,42 +96,45 @@ const WITHOUT_EVENTS_MS = 1000
 const ENTRY_BYTES = 1024
 /** From this number of hits on, an answer is popular: after a change many clients would wait for the new one. */
 const POPULAR_HITS = 100
-/** Maximum number of remembered keys of answers that were not cached. */
-const MAX_REQUESTED_KEYS = 5000
 /** How long after a change clients still receive the old popular answer while the new one is made. */
 const STALE_MS = 1000
 
 /** Makes an answer, or a stream, which is not cached. */
-type Load<A, S> = (abandoned: AbortSignal) => Promise<A | S>
+type Load<A, S> = (scope: ReadScope) => Promise<A | S>
 
-interface Lookup {
+interface Lookup extends Demand {
   readonly key: string
   /** The registry version that the request was resolved with. */
   readonly registryVersion: string
   readonly datasets: readonly DatasetFacts[]
-  /** Undefined for answers that bypass the queue. */
-  readonly client: ClientKey | undefined
+  /** Whether the same request was answered before. */
+  readonly isRepeated?: boolean
+}
+
+/** An answer and its origin. `isTransient`: only this request has it. */
+interface Found<T> {
+  readonly answer: T
+  readonly from: Origin
+  readonly isTransient?: boolean
 }
 
 export interface ResponseCache<A extends Cacheable, S extends object> {
+  readonly maxBytes: number
   /** Size of all cached answers, in bytes. */
   readonly bytes: number
   /** Returns the cached answer if it is valid at `at` (Unix milliseconds). */
   find(key: string, datasets: readonly DatasetFacts[], at: number): A | undefined
+  /** Creates a cache of the results of resolving requests. It keeps the last `max`, until the registry changes. */
+  createResolvedRequests<T>(max?: number): ResolvedRequests<T>
   /** Evicts an answer whose data has changed. */
   drop(key: string): void
   /**
-   * Offers an answer that was made from cached chunks. The cache stores it on the second request only. Returns whether
-   * it was stored.
-   */
-  offer(lookup: Pick<Lookup, 'key' | 'registryVersion' | 'datasets'>, answer: A): boolean
-  /**
-   * Returns a cached answer, or loads one that all concurrent requests for the key share. Streams are not cached.
-   * Rejects with the reason of `disconnected` when the client disconnects. `load` is aborted when all sharing clients have
-   * disconnected, and not called if that happens before their turn.
+   * Returns a cached answer, or loads one that all concurrent requests for the key share; the load waits in the queue before
+   * it reads. Streams are not cached. Rejects with the reason of `disconnected` when the client disconnects. `load` is
+   * aborted when all sharing clients have disconnected.
    * @throws Problem `unavailable` when the request would have to wait too long.
    */
-  get(lookup: Lookup, load: Load<A, S>, disconnected: DisconnectSignal): Promise<{ answer: A | S; from: Origin }>
+  get(lookup: Lookup, load: Load<A, S>, disconnected: DisconnectSignal): Promise<Found<A | S>>
 }
 
 /** An entry is valid until its registry version or one of its dataset versions changes, or until it expires. */
@@ -134,7 +142,7 @@ function createValidity({
   changeFeed,
   registryVersion,
   now,
-}: Pick<CacheOptions, 'changeFeed' | 'registryVersion' | 'now'>) {
+}: Pick<ResponseOptions, 'changeFeed' | 'registryVersion' | 'now'>) {
   return {
     versionsOf: (datasets: readonly DatasetFacts[]): Versions => datasets.map(({ name }) => changeFeed.version(name)),
     holds: (entry: Entry<Cacheable>, datasets: readonly DatasetFacts[], at: number): boolean => {
@@ -164,22 +172,24 @@ function createValidity({
   }
 }
 
-interface CacheOptions {
-  maxBytes: number
-  changeFeed: ChangeFeed
+export interface ResponseOptions {
+  readonly maxBytes: number
+  readonly changeFeed: ChangeFeed
   /** The current version of the registry. A new registry version implies new versions of all datasets. */
-  registryVersion: () => string
-  queue: FairQueue
-  now: () => number
+  readonly registryVersion: () => string
+  readonly queue: FairQueue
+  readonly now: () => number
   /** Called when a background renewal of a stale answer fails, because no request waits for that failure. */
-  onRenewalFailed: (error: unknown) => void
+  readonly onRenewalFailed: (error: unknown) => void
 }
 
 /**
  * A cache of answers with a byte budget; a budget of 0 disables it. An entry is valid for the dataset versions read
  * before it was made. A popular entry is served for one more second while its successor is made.
  */
-export function createResponseCache<A extends Cacheable, S extends object>(options: CacheOptions): ResponseCache<A, S> {
+export function createResponseCache<A extends Cacheable, S extends object>(
+  options: ResponseOptions,
+): ResponseCache<A, S> {
   const { now, onRenewalFailed } = options
   const entries = new LRUCache<string, Entry<A>>({
     maxSize: Math.max(1, options.maxBytes),
@@ -187,14 +197,6 @@ export function createResponseCache<A extends Cacheable, S extends object>(optio
   })
   const singleFlight = createSingleFlight<A | S>(options.queue)
   const { versionsOf, holds, isServedStale } = createValidity(options)
-
-  const requestedKeys = new LRUCache<string, true>({ max: MAX_REQUESTED_KEYS })
-  // An answer made from cached chunks is cheap to make again, so it is cached only on its second request.
-  const isWorthCaching = (key: string, { isQuick }: Cacheable) => {
-    if (isQuick !== true || requestedKeys.has(key)) return true
-    requestedKeys.set(key, true)
-    return false
-  }
 
   const find: ResponseCache<A, S>['find'] = (key, datasets, at) => {
     const entry = entries.get(key)
@@ -204,46 +206,39 @@ export function createResponseCache<A extends Cacheable, S extends object>(optio
     if (entry.size !== entry.answer.size) entries.set(key, { ...entry, size: entry.answer.size })
     return entry.answer
   }
-  const share = ({ key, registryVersion, datasets, client }: Lookup, load: Load<A, S>) =>
-    singleFlight.share(
-      `${registryVersion} ${versionsOf(datasets).join()} ${key}`,
-      async (abandoned) => {
-        // Versions are read before the rows. A change between the two reads makes the entry count as outdated, which it
-        // may be.
-        const versions = versionsOf(datasets)
-        const createdAt = now()
-        const answer = await load(abandoned)
-        if ('size' in answer && isWorthCaching(key, answer))
-          entries.set(key, { answer, registryVersion, versions, createdAt, verifiedAt: -1, hits: 0, size: answer.size })
-        return answer
-      },
-      client,
-    )
-  const renew = async (lookup: Lookup, load: Load<A, S>) => {
-    const { call, isNew } = share(lookup, load)
-    if (isNew) await call.join()
+  const share = (lookup: Lookup, load: Load<A, S>, signal?: AbortSignal) => {
+    const { key, registryVersion, datasets, isRepeated = false } = lookup
+    const work = async (scope: ReadScope) => {
+      // Versions are read before the rows. A change between the two reads makes the entry count as outdated, which it
+      // may be.
+      const versions = versionsOf(datasets)
+      const createdAt = now()
+      const answer = await load(scope)
+      if ('size' in answer && (isRepeated || answer.isQuick !== true))
+        entries.set(key, { answer, registryVersion, versions, createdAt, verifiedAt: -1, hits: 0, size: answer.size })
+      return answer
+    }
+    return singleFlight.share(`${registryVersion} ${versionsOf(datasets).join()} ${key}`, work, lookup, signal)
   }
+  const renew = async ({ charge: _, ...lookup }: Lookup, load: Load<A, S>) => void (await share(lookup, load).result)
   return {
+    maxBytes: options.maxBytes,
     get bytes() {
       return entries.calculatedSize
     },
     find,
+    createResolvedRequests: (max) => createResolvedRequests(options.registryVersion, max),
     drop: (key) => void entries.delete(key),
-    offer: ({ key, registryVersion, datasets }, answer) => {
-      if (!isWorthCaching(key, answer)) return false
-      const versions = versionsOf(datasets)
-      const entry = { answer, registryVersion, versions, createdAt: now(), verifiedAt: -1, hits: 0, size: answer.size }
-      entries.set(key, entry)
-      return true
-    },
     get: async (lookup, load, disconnected) => {
       const { key, datasets } = lookup
       const hit = find(key, datasets, now())
       if (hit !== undefined) return { answer: hit, from: 'cache' }
       const old = entries.get(key)
       if (old === undefined || !isServedStale(old, datasets)) {
-        const { call, isNew } = share(lookup, load)
-        return { answer: await call.join(disconnected()), from: isNew ? 'made' : 'flight' }
+        const { result, isNew, isOnly } = share(lookup, load, disconnected())
+        const answer = await result
+        const isTransient = isOnly() && entries.peek(key)?.answer !== answer
+        return { answer, from: isNew ? 'made' : 'flight', isTransient }
       }
       // A failure here, such as a full queue, reaches no client. The next request tries again. After the old answer
       // expires, the request receives the failure.

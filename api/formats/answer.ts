@@ -1,8 +1,7 @@
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { DataError } from '../../shared/errors.ts'
-import type { Database, Statement } from '../../shared/store/store.ts'
-import { withSignal } from '../cache/single-flight.ts'
+import { type Database, type Statement, withSignal } from '../../shared/store/store.ts'
 import type { Format } from './representation.ts'
 
 /** Maximum records (about a megabyte) of an answer that is cached as bytes; longer answers are streamed. */

@@ -2,7 +2,7 @@ import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
 import type { Database, Statement } from '../../shared/store/store.ts'
-import type { Sized } from '../cache/chunks.ts'
+import type { Sized } from '../cache/cache.ts'
 import { hasFailed, toBrokenOff } from './answer.ts'
 import { JSON_RECORDS, toJsonSql } from './representation.ts'
 

@@ -2,39 +2,24 @@ import { z } from 'zod'
 import { delegations } from '../../shared/datasets/delegations.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/store.ts'
-import type { ChunkCache, Sized } from '../cache/chunks.ts'
+import type { CacheReader, Sized } from '../cache/cache.ts'
 import { type Answer, answerRecords, defineKeyset, type Representation, toOwned } from '../formats/formats.ts'
 import { Problem } from '../problem/problem.ts'
 
 const reading = z.object({ read_at: z.int() })
-
-interface ReadingCall {
-  readonly chunks: ChunkCache
-  readonly signal: AbortSignal
-}
 
 /** The time of a reading in Unix milliseconds; undefined if there was none. */
 interface CachedReading extends Sized {
   readonly readAt: number | undefined
 }
 
-const toReadingKey = ({ key, votingToken }: Dao) => `delegation-reading ${key} ${votingToken?.space}`
-
-/** When the delegations were last read completely, if the time is cached. */
-export const findReading = (chunks: ChunkCache, dao: Dao): number | undefined =>
-  chunks.get<CachedReading>(toReadingKey(dao))?.readAt
-
 /**
  * When the delegations of a DAO's voting token were last read completely, in Unix milliseconds.
  * @throws Problem `no_data` if they never were.
  */
-export async function requireDelegations(
-  { chunks, signal }: ReadingCall,
-  dao: Dao,
-  daoName = 'this DAO',
-): Promise<number> {
+export async function requireDelegations(reader: CacheReader, dao: Dao, daoName = 'this DAO'): Promise<number> {
   const { key, votingToken } = dao
-  const load = async (_: unknown, db: Database): Promise<CachedReading[]> => {
+  const load = async (db: Database): Promise<CachedReading> => {
     const [row] = await db.rows({
       name: 'delegation-reading',
       sql: `SELECT toUnixTimestamp64Milli(read_at) AS read_at FROM delegation_readings FINAL
@@ -42,17 +27,15 @@ WHERE dao = {dao: UInt64} AND space = {space: String}`,
       params: { dao: key, space: votingToken?.space ?? '' },
       schema: reading,
     })
-    return [{ size: 0, readAt: row?.read_at }]
+    return { size: 0, readAt: row?.read_at }
   }
-  const place = { key: toReadingKey(dao), dataset: delegations.name, ...ALWAYS }
-  const [cached] = await chunks.read([place], load, signal)
-  if (cached?.readAt !== undefined) return cached.readAt
+  const cacheKey = `delegation-reading ${key} ${votingToken?.space}`
+  const { readAt } = await reader.cache.get(cacheKey, { datasets: [delegations.name] }, load, reader)
+  if (readAt !== undefined) return readAt
   const unread = 'was not read to its end yet'
   const why = `Its voting token ${votingToken === null ? 'is not known, or has no delegations' : unread}.`
   throw new Problem('no_data', `There are no delegations of ${daoName}. ${why}`)
 }
-
-const ALWAYS = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
 
 const NEWEST_PARTS = [
   ['block_number', 'UInt64', 'descending'],
@@ -71,7 +54,7 @@ const OF_SEVERAL = defineKeyset(['dao', 'UInt64'], ['delegate', 'String'], ...NE
  * @throws Problem `no_data` as `requireDelegations` does.
  */
 export async function answerTokenEvents(
-  call: ReadingCall & {
+  call: CacheReader & {
     readonly db: Database
     readonly entities: readonly Dao[]
     readonly query: { readonly limit: number }

@@ -1,7 +1,7 @@
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { HISTORY_START } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/store.ts'
-import type { ChunkCache, Sized } from '../cache/chunks.ts'
+import type { CacheReader, Sized } from '../cache/cache.ts'
 import {
   type Answer,
   answerRecords,
@@ -68,34 +68,21 @@ export interface ListSource {
   readonly sql: string
   readonly params: Readonly<Record<string, unknown>>
   /** The keys of the records that belong to the list; by default all that the statement selects. */
-  readonly there?: readonly number[] | undefined
+  readonly there?: (() => readonly number[]) | undefined
 }
 
 interface CachedSet<S extends RecordSet> extends Sized {
   readonly set: S
 }
 
-const ALWAYS = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
-
-/** The records of a list if they are in memory, else the result of `load`. */
-export const findRecords = <T, S extends RecordSet = JsonRecordSet>(
-  chunks: ChunkCache,
-  { key }: Pick<ListSource, 'key'>,
-  load: () => T,
-): S | T => chunks.get<CachedSet<S>>(`list ${key}`)?.set ?? load()
-
-interface LoadCall {
-  readonly chunks: ChunkCache
-  readonly signal: AbortSignal
-}
-
 /**
- * Loads the records of a list with one statement. Concurrent requests share the statement. The records stay in memory until
- * a dataset of the list changes or other data needs the space; a list that is larger than the cache is loaded for each request.
+ * The records of a list: at once if they are in memory, else loaded with one statement, which concurrent requests share. They
+ * stay in memory until a dataset of the list changes or other data needs the space; a list that is larger than the cache is
+ * loaded for each request.
  * @throws DataError `storage`, and the reason of `signal`.
  */
-export function loadRecords(call: LoadCall, source: ListSource): Promise<JsonRecordSet> {
-  return loadSet(call, source, async (rows) => {
+export function loadRecords(reader: CacheReader, source: ListSource): JsonRecordSet | Promise<JsonRecordSet> {
+  return loadSet(reader, source, async (rows) => {
     const records: ListedRecord[] = []
     for await (const record of rows) records.push(record)
     return createRecordSet(records)
@@ -103,18 +90,18 @@ export function loadRecords(call: LoadCall, source: ListSource): Promise<JsonRec
 }
 
 /** Like `loadRecords`, with the records in the form that `store` makes of them. */
-export async function loadSet<S extends RecordSet>(
-  { chunks, signal }: LoadCall,
+export function loadSet<S extends RecordSet>(
+  reader: CacheReader,
   source: ListSource,
   store: (rows: AsyncIterable<ListedRecord>) => Promise<S>,
-): Promise<S> {
-  const place = { key: `list ${source.key}`, dataset: source.datasets.map(({ name }) => name), ...ALWAYS }
-  const load = async (_: unknown, db: Database) => {
+): S | Promise<S> {
+  const load = async (db: Database): Promise<CachedSet<S>> => {
     const set = await store(readRecords(db, source))
-    return [{ size: set.bytes, set }]
+    return { size: set.bytes, set }
   }
-  const [cached] = await chunks.read([place], load, signal)
-  return (cached as CachedSet<S>).set
+  const datasets = source.datasets.map(({ name }) => name)
+  const cached = reader.cache.get(`list ${source.key}`, { datasets }, load, reader)
+  return cached instanceof Promise ? cached.then(({ set }) => set) : cached.set
 }
 
 const END = '{"end":true}'
@@ -138,7 +125,7 @@ ORDER BY is_end, isNull(market_cap), -ifNull(market_cap, 0), name, key`,
     format: 'TSVRaw',
     settings: JSON_SETTINGS,
   })
-  const listed = there === undefined ? undefined : new Set(there)
+  const listed = there === undefined ? undefined : new Set(there())
   let isComplete = false
   for await (const line of readLines(stream)) {
     const [id = '', asOf = '', marketCap = '', json = ''] = line.split('\t')
@@ -184,27 +171,30 @@ export function answerFromSet(
   return { ...page, format: representation.format, body: writeRecords(toTexts(records), representation, allocate) }
 }
 
+type AnswerCall = CacheReader & { readonly db: Database; readonly representation: Representation }
+
 /**
  * The answer of a list whose records are loaded from ClickHouse. The engine selects the page. For a binary format ClickHouse
  * writes the records of these keys, because their column types are more precise than JSON.
  * @throws DataError `storage`, Problem `invalid_parameter` for a cursor of another list, and the reason of the signal.
  */
-export async function answerList(
-  call: LoadCall & { readonly db: Database; readonly representation: Representation },
-  source: ListSource,
-  query: ListQuery,
-): Promise<ListAnswer> {
-  const set = await findRecords(call.chunks, source, () => loadRecords(call, source))
-  return answerSet(call, { ...source, set }, query)
+export async function answerList(call: AnswerCall, source: ListSource, query: ListQuery): Promise<ListAnswer> {
+  return answerSet(call, { ...source, set: loadRecords(call, source) }, query)
 }
 
-/** Like `answerList`, from records that are loaded already. */
+/** Like `answerList`, from records that are in memory or that are being loaded. */
 export async function answerSet(
-  { db, representation }: { readonly db: Database; readonly representation: Representation },
-  { set, ...source }: Pick<ListSource, 'name' | 'sql' | 'params'> & { readonly set: RecordSet },
+  { cache, db, representation }: AnswerCall,
+  {
+    set: setOrLoad,
+    ...source
+  }: Pick<ListSource, 'name' | 'sql' | 'params'> & { readonly set: RecordSet | Promise<RecordSet> },
   query: ListQuery,
 ): Promise<ListAnswer> {
-  if (!isBinary(representation)) return answerFromSet(set, query, representation)
+  const isQuick = !(setOrLoad instanceof Promise)
+  const set = await setOrLoad
+  if (!isBinary(representation))
+    return { ...answerFromSet(set, query, representation, isQuick ? cache.buffers.take : undefined), isQuick }
   const { records, total, next } = selectPage(set, query, representation.after)
   const keys = records.map(({ key }) => key)
   const written = await answerRecords(

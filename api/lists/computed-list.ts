@@ -4,7 +4,7 @@ import type { Database } from '../../shared/store/store.ts'
 import { type Answer, answerRecords, type Representation, toJsonType, writeRecords } from '../formats/formats.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { toQuestions } from '../parameters/questions.ts'
-import { type AppContext, type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
+import { type Described, defineRoute, type RequestCall, type Route, toDescribed } from '../route/define-route.ts'
 import { answerFromSet, asOfParameter, checkPast, isBinary, toListHead } from './answer.ts'
 import { createRecordSet, EVERYTHING, type ListQuery, selectPage, toTexts } from './engine.ts'
 
@@ -21,10 +21,7 @@ interface ComputedList extends Described {
   /** Whether the route has `asOf`. */
   readonly hasPast?: boolean
   /** The records, as they were at `asOf` (Unix milliseconds) if it is given. */
-  find(
-    context: AppContext & { readonly signal: AbortSignal },
-    asOf: number | undefined,
-  ): ComputedRecords | Promise<ComputedRecords>
+  find(context: RequestCall, asOf: number | undefined): ComputedRecords | Promise<ComputedRecords>
   /** A change event of one of these changes the records. The cadence of the first decides when they are stale. */
   readonly datasets?: readonly DatasetFacts[]
   /** Additional headers, name to description. */

@@ -3,9 +3,9 @@ import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { idValue, type Member, numberOrNull, toMembers, uint32 } from '../formats/formats.ts'
-import type { AppContext, Described, Route } from '../route/define-route.ts'
+import type { Described, RequestCall, Route } from '../route/define-route.ts'
 import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entities.ts'
-import { findRecords, loadRecords } from './answer.ts'
+import { loadRecords } from './answer.ts'
 import { defineComputedList } from './computed-list.ts'
 import { type ListRoute, wasThere } from './list.ts'
 
@@ -32,18 +32,16 @@ interface Row {
   readonly values: readonly (number | null)[]
 }
 
-type Context = AppContext & { readonly signal: AbortSignal }
-
 /** Some numeric members of each record of a list, by key: the order decides how their sums are rounded. */
 async function readMembers(
-  context: Context,
+  context: RequestCall,
   list: ListRoute,
   paths: readonly string[],
   at: number | undefined,
 ): Promise<Row[]> {
   const members = toMembers(list.record)
   const source = list.toSource(context, at)
-  const set = await findRecords(context.chunks, source, () => loadRecords(context, source))
+  const set = await loadRecords(context, source)
   const columns = set.columns(paths.map((path) => members.get(path) as Member))
   const rows = set.records.map(({ key, asOf }, index) => ({
     ...{ key, asOf },

@@ -16,17 +16,7 @@ import {
   selectMany,
   tokenKind,
 } from '../route/entities.ts'
-import {
-  answerFromSet,
-  answerList,
-  asOfParameter,
-  checkPast,
-  findRecords,
-  isBinary,
-  type ListAnswer,
-  type ListSource,
-  toListHead,
-} from './answer.ts'
+import { answerList, asOfParameter, checkPast, type ListAnswer, type ListSource, toListHead } from './answer.ts'
 import type { ListQuery } from './engine.ts'
 import { PAST_QUOTES } from './past-quotes.ts'
 
@@ -165,18 +155,18 @@ export function defineList(list: List): ListRoute {
     const isTimeless = list.isCurated === true || at !== undefined
     return { ...answer, ...toListHead(answer, representation), ...(isTimeless ? { staleAt: null } : {}) }
   }
-  const toKey = (at: number | undefined) => `${list.name} ${at ?? ''}`
   const toSource: ListRoute['toSource'] = ({ config, registry }, at) => ({
     name: list.name,
-    key: toKey(at),
+    key: `${list.name} ${at ?? ''}`,
     datasets: list.datasets,
     sql: at === undefined ? sql.now : sql.past,
-    there: at === undefined ? undefined : kind.all(registry).flatMap((one) => (wasThere(one, at) ? [one.key] : [])),
+    there:
+      at === undefined ? undefined : () => kind.all(registry).flatMap((one) => (wasThere(one, at) ? [one.key] : [])),
     params: { charts: `${config.api.publicUrl}/charts/24h/`, at },
   })
   const toWiderSource: ListRoute['toSource'] = (appContext, at) => ({
     ...toSource(appContext, at),
-    key: `${toKey(at)} with ${included?.name}`,
+    key: `${list.name} ${at ?? ''} with ${included?.name}`,
     sql: toRecordsSql(list, at !== undefined, included),
   })
   const route = defineRoute({
@@ -200,16 +190,6 @@ export function defineList(list: List): ListRoute {
     }),
     datasets: list.datasets,
     headers: LIST_HEADERS,
-    peek: (call) => {
-      const { chunks } = call
-      const representation = toUsual(call.representation)
-      if (list.toTimeScope !== undefined || isBinary(representation) || isWider(representation)) return undefined
-      const { at, listQuery } = readQuery(call)
-      const set = findRecords(chunks, { key: toKey(at) }, () => undefined)
-      if (set === undefined) return undefined
-      const answer = answerFromSet(set, listQuery, representation, chunks.buffers.take)
-      return { ...withHead(representation, answer, at), isQuick: true }
-    },
     handle: async (call) => {
       const { at, listQuery } = readQuery(call)
       const timeScope = await list.toTimeScope?.(call)
@@ -220,7 +200,7 @@ export function defineList(list: List): ListRoute {
           ? source
           : { ...source, key: `${source.key} ${timeScope.from}`, params: { ...source.params, ...timeScope.params } }
       const answer = withHead(representation, await answerList({ ...call, representation }, scoped, listQuery), at)
-      return timeScope?.until === undefined ? answer : { ...answer, expiresAt: timeScope.until }
+      return timeScope?.until === undefined ? answer : { ...answer, expiresAt: timeScope.until, isQuick: false }
     },
   })
   return { ...route, record: list.record, toSource }

@@ -6,17 +6,14 @@
  * - One statement loads all records of a list; concurrent requests share it. A change event of one of its datasets drops them.
  * - Every list has the filters, sorts and cursors of `engine.ts`. ClickHouse only writes binary formats, from the keys of the page.
  * - Records without a value are last in both directions. The order is total, so pages neither skip nor repeat a record.
- * - A route with its own kind of answer combines the steps: `loadRecords` or `findRecords`, then `answerFromSet`.
+ * - A route with its own kind of answer combines the steps: `loadRecords` or `loadSet`, then `answerSet`.
  */
 
 export {
-  answerFromSet,
   answerList,
   answerSet,
   asOfParameter,
   checkPast,
-  findRecords,
-  isBinary,
   type ListSource,
   loadRecords,
   loadSet,

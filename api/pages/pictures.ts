@@ -4,7 +4,6 @@ import { Worker } from 'node:worker_threads'
 import type { RequestHandler } from 'express'
 import { LRUCache } from 'lru-cache'
 import type { Admission, ClientKey } from '../admission/admission.ts'
-import { createDisconnectSignal, createSingleFlight } from '../cache/single-flight.ts'
 import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { Problem } from '../problem/problem.ts'
 import type { AppContext } from '../route/define-route.ts'
@@ -15,6 +14,7 @@ import type { Compression } from '../serving/compression.ts'
 import type { ReadyAnswer } from '../serving/ready-answer.ts'
 import { sendReady } from '../serving/respond.ts'
 import type { Serving } from '../serving/serve.ts'
+import { createDisconnectSignal, createSingleFlight, inTurn } from '../single-flight/single-flight.ts'
 import { toInitials, toMark } from '../svg/mark.ts'
 import { toXml } from '../svg/sparkline.ts'
 import { toAnswer, toPolicy } from './page-handler.ts'
@@ -177,7 +177,7 @@ function createPictureCache({ pictures }: Pick<Admission, 'pictures'>, now: () =
     },
     /** Reads the data and draws in one slot of the queue. */
     make: (path: string, client: ClientKey, toSvg: (signal: AbortSignal) => Promise<string>, signal: AbortSignal) => {
-      const work = async (abandoned: AbortSignal) => {
+      const work = inTurn(async (abandoned) => {
         const checkedAt = now()
         const svg = await toSvg(abandoned)
         const cached = cache.get(path)
@@ -185,8 +185,8 @@ function createPictureCache({ pictures }: Pick<Admission, 'pictures'>, now: () =
         const picture = { svg, answer, checkedAt }
         cache.set(path, picture)
         return picture
-      }
-      return singleFlight.share(path, work, client).call.join(signal)
+      })
+      return singleFlight.share(path, work, { client }, signal).result
     },
   }
 }

@@ -2,8 +2,7 @@ import { z } from 'zod'
 import { createBatcher } from '../../shared/batcher.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS, INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/store.ts'
-import { withSignal } from '../cache/single-flight.ts'
+import { type Database, withSignal } from '../../shared/store/store.ts'
 import {
   idValue,
   inTime,

@@ -11,11 +11,11 @@ import {
 } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { type Database, toStaleAt } from '../../shared/store/store.ts'
-import type { ChunkCache, ChunkKey, Sized } from '../cache/chunks.ts'
+import type { CacheKey, CacheReader, Sized } from '../cache/cache.ts'
 import { type Answer, MOST_CACHED, type Representation, toObject } from '../formats/formats.ts'
 import { toCoarseHeaders } from '../http/headers.ts'
 import { Problem } from '../problem/problem.ts'
-import type { AppContext } from '../route/define-route.ts'
+import type { AppContext, RequestCall } from '../route/define-route.ts'
 import { selectPoints } from '../series/chunks.ts'
 import type { Points } from '../series/points.ts'
 import {
@@ -190,24 +190,13 @@ LIMIT 1`,
   return { at: row?.newest ?? null, size: 8 }
 }
 
-const toPlace = (token: number): ChunkKey => ({
-  key: `newest ${token}`,
-  dataset: tokenPrices.name,
-  from: Number.NEGATIVE_INFINITY,
-  to: Number.POSITIVE_INFINITY,
-})
-
 /**
  * The time of a token's newest observation in Unix milliseconds; null if there is none. It is read again after every
  * change event, because any event may concern a newer one.
  */
-async function readCachedNewest(
-  { chunks, signal }: { readonly chunks: ChunkCache; readonly signal: AbortSignal },
-  token: number,
-): Promise<number | null> {
-  const place = toPlace(token)
-  const [newest] = await chunks.read([place], async (_, db) => [await readNewest(db, token)], signal)
-  return newest?.at ?? null
+async function readCachedNewest(reader: CacheReader, token: number): Promise<number | null> {
+  const sources = { datasets: [tokenPrices.name] }
+  return (await reader.cache.get(`newest ${token}`, sources, (db) => readNewest(db, token), reader)).at
 }
 
 interface PriceSeries {
@@ -232,7 +221,7 @@ interface Found extends PointCounts {
 
 const isSpread = ({ config }: Pick<AppContext, 'config'>) => config.clickhouse.cluster !== undefined
 
-type Call = AppContext & { readonly representation: Representation; readonly signal: AbortSignal }
+type Call = RequestCall & { readonly representation: Representation }
 
 const toDue = ({ now }: Pick<Call, 'now'>, interval: Interval) => toSeriesDueEnd(tokenPrices, interval, now())
 
@@ -271,16 +260,15 @@ interface CoarseBuckets extends Sized {
   readonly runs: readonly (readonly [first: number, last: number])[]
 }
 
-interface YearPlace extends ChunkKey {
+interface YearPlace extends CacheKey {
   readonly year: number
 }
 
 const toYearPlace = (key: string, year: number): YearPlace => ({
   key: `coarse ${key} ${year}`,
-  dataset: tokenPrices.name,
+  datasets: [tokenPrices.name],
   year,
-  from: Date.UTC(year, 0),
-  to: Date.UTC(year + 1, 0),
+  range: { from: Date.UTC(year, 0), to: Date.UTC(year + 1, 0) },
 })
 
 const IN_YEARS = `dataset = {dataset: String} AND state = 'stored' AND year IN {years: Array(UInt16)}`
@@ -359,20 +347,16 @@ interface PriceRange {
  * Counts the points with observations coarser than their interval, according to the coverage. A cached value
  * for all tokens contains those with coarser data in a year. Only for these few tokens the buckets are read.
  */
-async function countCoarsePoints(
-  { chunks, signal }: { readonly chunks: ChunkCache; readonly signal: AbortSignal },
-  series: PriceRange,
-  reading: Promise<Points>,
-): Promise<number> {
+async function countCoarsePoints(reader: CacheReader, series: PriceRange, reading: Promise<Points>): Promise<number> {
   const { token, interval, range, isSpread } = series
   const seconds = INTERVAL_SECONDS[interval]
   const years = toYears(range, interval)
   const ofAll = isSpread ? [] : years.map((year) => toYearPlace('', year))
-  const coarsest = await chunks.read(ofAll, readCoarsest, signal)
+  const coarsest = await reader.cache.getEach(ofAll, readCoarsest, reader)
   const coarse = years.filter((_, index) => isSpread || (coarsest[index]?.of.get(token) ?? 0) > seconds)
   const places = coarse.map((year) => toYearPlace(`${token} ${seconds}`, year))
   const read = (missing: readonly YearPlace[], db: Database) => readBuckets(missing, db, { token, seconds })
-  const buckets = await chunks.read(places, read, signal)
+  const buckets = await reader.cache.getEach(places, read, reader)
   const runs = buckets.flatMap((year) => year.runs)
   // The last bucket may end after the range, with the observation in it.
   const observed = { from: range.from, to: range.to + seconds * 1000 }

@@ -7,7 +7,7 @@ import { type Answer, idValue } from '../formats/formats.ts'
 import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { Problem } from '../problem/problem.ts'
 import type { Described } from '../route/define-route.ts'
-import { type AppContext, defineRoute, type Route } from '../route/define-route.ts'
+import { type AppContext, defineRoute, type RequestCall, type Route } from '../route/define-route.ts'
 import type { EntityKind, Named } from '../route/entities.ts'
 
 /** A section of a profile: the record that another route returns for the same entity, or for a related one. */
@@ -50,7 +50,7 @@ const REASON_HOLDS_MS = 60_000
 
 const NONE = { json: 'null', asOf: null, staleAt: null, expiresAt: Number.POSITIVE_INFINITY } as const
 
-type Call = AppContext & { readonly signal: AbortSignal }
+type Call = RequestCall
 
 /** The answer of a section's route; undefined if it has no data. */
 async function callRoute(
@@ -60,7 +60,7 @@ async function callRoute(
 ): Promise<Answer | undefined> {
   const parsedQuery = parseParameters(route.query, readQuery(`?${new URLSearchParams(query)}`))
   try {
-    return await route.resolve(parsedQuery, 'json', call).answer(call.signal, call.now())
+    return await route.resolve(parsedQuery, 'json', call).answer(call, call.now())
   } catch (error) {
     if (error instanceof Problem && error.code === 'no_data') return undefined
     throw error

@@ -4,10 +4,9 @@ import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
 import { snapshot } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import type { ChangeFeed, Database, Readiness } from '../../shared/store/store.ts'
+import { type ChangeFeed, type Database, type Readiness, withSignal } from '../../shared/store/store.ts'
 import type { Caller, RateLimits } from '../admission/admission.ts'
-import type { ChunkCache } from '../cache/chunks.ts'
-import { withSignal } from '../cache/single-flight.ts'
+import type { Cache } from '../cache/cache.ts'
 import type { Counts } from '../coverage/counts.ts'
 import {
   type Answer,
@@ -22,6 +21,7 @@ import { createMediaTypeChooser } from '../http/negotiation.ts'
 import type { QueryShape } from '../parameters/parse.ts'
 import { recordParameters } from '../parameters/questions.ts'
 import { Problem } from '../problem/problem.ts'
+import { type ReadScope, withQueue } from '../single-flight/single-flight.ts'
 import { estimateValues, toUnits } from './cost.ts'
 import { type EntityKind, eachOfKind, findEach, findOne, type Named, oneOfKind } from './entities.ts'
 import type { Connect, RequestContext } from './request-context.ts'
@@ -86,7 +86,7 @@ export interface AppContext {
   readonly registry: Registry
   readonly config: Config
   readonly changeFeed: ChangeFeed
-  readonly chunks: ChunkCache
+  readonly cache: Cache
   readonly storedPoints: StoredPoints
   readonly readiness: Readiness
   readonly counts: Counts
@@ -106,14 +106,15 @@ export interface AppContext {
 type NoEntity = undefined
 type NoRecord = undefined
 
-type Call<Query, Found, R> = AppContext & {
+/** The dependencies of one request. Every statement of `db` waits for the request's slot, and ends with the signal. */
+export type RequestCall = AppContext & ReadScope
+
+type Call<Query, Found, R> = RequestCall & {
   readonly query: Query
   readonly found: Found
   /** All requested entities, ordered by id; one unless the route takes several. */
   readonly entities: readonly Found[]
   readonly representation: R extends z.ZodObject ? Representation : undefined
-  /** Aborted when no client waits for the answer; every statement of `db` ends with it. */
-  readonly signal: AbortSignal
 }
 
 /** A record with additional members, for requests with certain parameters. */
@@ -179,20 +180,13 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   /** Cheap answers that are needed during incidents: they bypass the queue, and are cached. */
   readonly isUrgent?: boolean
   /** Estimates the stored values that an answer reads, if it reads others than the points of its series. */
-  estimateValues?(call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'signal'>): number
+  estimateValues?(call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, keyof ReadScope>): number
   /** Additional headers of a 200 answer, name to description. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Makes the answer; every route has it or `connect`. */
+  /** Makes the answer, once for all concurrent requests; every route has it or `connect`. */
   handle?(call: Call<z.output<z.ZodObject<Shape>>, E, R>): Promise<Answer>
-  /**
-   * The same answer, if it can be assembled from the caches without a statement. It runs before the request enters the
-   * queue. `handle` runs after that, and several requests may share its result.
-   */
-  peek?(
-    call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'signal'>,
-  ): Answer | undefined | Promise<Answer | undefined>
   /** Handles the response itself, without an end. */
-  connect?(call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'db' | 'signal'>, context: RequestContext): void
+  connect?(call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'db' | keyof ReadScope>, context: RequestContext): void
 }
 
 /** A declared route with its own types hidden, so that one list can contain all routes. */
@@ -236,13 +230,11 @@ export interface ResolvedRequest {
   readonly cost: number
   /** Handles a request itself; undefined for every route with finite answers. */
   readonly connect: ((context: RequestContext) => void) | undefined
-  /** The answer at a given time, if it can be assembled from the caches. */
-  peek(at: number): Answer | undefined | Promise<Answer | undefined>
   /**
-   * All its statements end with the signal. `at` is the time of the answer in Unix milliseconds, default now: one
-   * answer uses one reading of the clock.
+   * All its statements wait for the slot and end with the signal of the scope. `at` is the time of the answer in Unix
+   * milliseconds, default now: one answer uses one reading of the clock.
    */
-  answer(signal: AbortSignal, at?: number): Promise<Answer>
+  answer(scope: ReadScope, at?: number): Promise<Answer>
 }
 
 /** For routes with JSON that is one object around the records. */
@@ -345,13 +337,9 @@ export function defineRoute<
         connect:
           route.connect &&
           ((context) => route.connect?.(call as unknown as Parameters<NonNullable<typeof route.connect>>[0], context)),
-        peek: async (at) => {
-          const bound = { ...call, now: () => at }
-          const answer = await route.peek?.(bound as unknown as Parameters<NonNullable<typeof route.peek>>[0])
-          return hasMark && answer !== undefined ? withByteOrderMark(answer) : answer
-        },
-        answer: async (signal, at = appContext.now()) => {
-          const bound = { ...call, now: () => at, db: withSignal(call.db, signal), signal }
+        answer: async ({ signal, queue, onSuccess }, at = appContext.now()) => {
+          const db = withQueue(withSignal(call.db, signal), { queue })
+          const bound = { ...call, now: () => at, db, signal, queue, onSuccess }
           if (route.handle === undefined) throw new Error(NO_ANSWER)
           const answer = await route.handle(bound as unknown as Parameters<typeof route.handle>[0])
           return hasMark ? withByteOrderMark(answer) : answer

@@ -2,9 +2,9 @@ import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { snapshot } from '../../shared/registry/ends.ts'
 import type { Dao, Token } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import type { ChunkCache } from '../cache/chunks.ts'
+import type { CacheReader } from '../cache/cache.ts'
 import { compareValues } from '../formats/formats.ts'
-import { findRecords, type ListSource, loadRecords } from '../lists/lists.ts'
+import { type ListSource, loadRecords } from '../lists/lists.ts'
 
 /** The latest quote of each token as a list, which the process loads once after each change. */
 const QUOTES: ListSource = {
@@ -20,11 +20,8 @@ FROM token_quotes FINAL WHERE {all: Bool} OR has({keys: Array(UInt64)}, token)`,
  * The latest known market caps in US dollars, by the key of the token.
  * @throws DataError `storage`, and the reason of `signal`.
  */
-export async function readMarketCaps(call: {
-  readonly chunks: ChunkCache
-  readonly signal: AbortSignal
-}): Promise<ReadonlyMap<number, number>> {
-  const { records } = await findRecords(call.chunks, QUOTES, () => loadRecords(call, QUOTES))
+export async function readMarketCaps(reader: CacheReader): Promise<ReadonlyMap<number, number>> {
+  const { records } = await loadRecords(reader, QUOTES)
   return new Map(records.flatMap(({ key, marketCap }) => (marketCap === null ? [] : [[key, marketCap]])))
 }
 

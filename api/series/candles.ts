@@ -9,7 +9,7 @@ import { type Described, defineRoute, type Route, toDescribed } from '../route/d
 import { tokenKind } from '../route/entities.ts'
 import { toPoints } from './filled.ts'
 import { checkChosen, checkRange, chosenParameters, type SeriesQuestion, toTokenFrame } from './series.ts'
-import { answerQuestion, fromCache, type SeriesCall } from './series-answer.ts'
+import { answerQuestion, type SeriesCall } from './series-answer.ts'
 import type { SeriesSource } from './series-source.ts'
 import { answerSeriesTable, checkTable, inTableOrder } from './table.ts'
 
@@ -74,7 +74,6 @@ export function defineCandles(candles: Candles): Route {
       .meta({ id: candles.series, description: 'The candles of one token.' }),
     datasets: [candles.dataset],
     headers: SERIES_HEADERS,
-    peek: fromCache((call) => answerCandles(candles, call)),
     handle: (call) => answerCandles(candles, call),
   })
 }

@@ -10,7 +10,7 @@ import {
   type TimeRange,
 } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/store.ts'
-import type { ChunkCache, ChunkKey, Sized } from '../cache/chunks.ts'
+import type { CacheKey, CacheReader, Sized } from '../cache/cache.ts'
 import { JSON_SETTINGS, type Rows, readWritten, toJsonSql, toRows, toSlice } from '../formats/formats.ts'
 import {
   NO_POINTS,
@@ -111,11 +111,9 @@ export interface Series {
   count(db: Database, range: TimeRange, toChunkSql: (at: string) => string): Promise<ReadonlyMap<number, number>>
 }
 
-/** Dependencies for reading chunks; `signal` ends the wait. */
-export interface Reader {
-  readonly chunks: ChunkCache
+/** Dependencies for reading chunks. */
+export interface Reader extends CacheReader {
   readonly db: Database
-  readonly signal: AbortSignal
 }
 
 export const toChunkMs = (interval: Interval, buckets = CHUNK_BUCKETS): number =>
@@ -149,12 +147,16 @@ function toChunks({ from, to }: TimeRange, { form, chunkBuckets }: Series): Seri
   return chunks
 }
 
+interface ChunkKey extends CacheKey {
+  readonly chunk: SeriesChunk
+}
+
 /** The cache key of a chunk. The observations of its last bucket may be later than the chunk's end. */
-function toPlace({ key, dataset, form, stored }: Series, chunk: SeriesChunk): ChunkKey & SeriesChunk {
+function toChunkKey({ key, dataset, form, stored }: Series, chunk: SeriesChunk): ChunkKey {
   const { interval, order, hasLines } = form
-  const until = chunk.to + INTERVAL_SECONDS[interval] * 1000
-  const place = `${key} ${interval}${order === 'asc' ? '' : ' desc'}${hasLines ? ' lines' : ''} ${chunk.number}`
-  return { key: place, dataset, isDerived: stored !== undefined, number: chunk.number, from: chunk.from, to: until }
+  const range = { from: chunk.from, to: chunk.to + INTERVAL_SECONDS[interval] * 1000 }
+  const cacheKey = `${key} ${interval}${order === 'asc' ? '' : ' desc'}${hasLines ? ' lines' : ''} ${chunk.number}`
+  return { key: cacheKey, datasets: [dataset], range, isDerived: stored !== undefined, chunk }
 }
 
 /**
@@ -166,7 +168,7 @@ const BLOCK_CHUNKS = 7
 /** The stored rows of adjacent chunks, which are read together. */
 interface StoredBlock extends Sized {
   readonly chunks: readonly PackedRows[]
-  /** Whether points of a chunk have been made from its rows. */
+  /** Whether an answer was made from the rows of each chunk. */
   readonly isUsed: boolean[]
 }
 
@@ -184,12 +186,13 @@ function toBlock(packed: readonly PackedRows[]): StoredBlock {
   return { chunks, isUsed: packed.map(() => false), size: all.length + BLOCK_OVERHEAD_BYTES, points }
 }
 
-interface BlockPlace extends ChunkKey {
+interface BlockKey extends CacheKey {
+  readonly range: TimeRange
   readonly chunks: readonly TimeRange[]
 }
 
 /** The cache key of the block that contains a chunk, for all forms of the series. */
-function toBlockPlace({ key, dataset, form, chunkBuckets }: Series, { number }: SeriesChunk): BlockPlace {
+function toBlockKey({ key, dataset, form, chunkBuckets }: Series, { number }: SeriesChunk): BlockKey {
   const { interval } = form
   const length = toChunkMs(interval, chunkBuckets ?? CHUNK_BUCKETS)
   const block = Math.floor(number / BLOCK_CHUNKS)
@@ -199,7 +202,7 @@ function toBlockPlace({ key, dataset, form, chunkBuckets }: Series, { number }: 
     return { from, to: from + length }
   })
   const to = first + BLOCK_CHUNKS * length + INTERVAL_SECONDS[interval] * 1000
-  return { key: `${key} ${interval} rows ${block}`, dataset, from: first, to, chunks }
+  return { key: `${key} ${interval} rows ${block}`, datasets: [dataset], range: { from: first, to }, chunks }
 }
 
 /**
@@ -209,30 +212,33 @@ function toBlockPlace({ key, dataset, form, chunkBuckets }: Series, { number }: 
  */
 async function readFromRows(
   { series, stored }: { readonly series: Series; readonly stored: StoredSource },
-  { chunks, signal }: Omit<Reader, 'db'>,
+  reader: CacheReader,
   requested: readonly SeriesChunk[],
   range: TimeRange,
 ): Promise<PointsChunk[]> {
+  const { cache, onSuccess } = reader
   // Taken before the rows are found: a change of the data after that makes points from them outdated.
-  const mark = chunks.mark()
-  const places = requested.map((chunk) => toBlockPlace(series, chunk))
-  const blocks = [...new Map(places.map((place) => [place.key, place])).values()]
-  const read = (missing: readonly BlockPlace[], _: Database, abandoned: AbortSignal) =>
-    Promise.all(missing.map(async (place) => toBlock(await stored.read(place.chunks, abandoned))))
-  const found = await chunks.read(blocks, read, signal)
+  const mark = cache.mark()
+  const keys = requested.map((chunk) => toBlockKey(series, chunk))
+  const blocks = [...new Map(keys.map((one) => [one.key, one])).values()]
+  const read = (missing: readonly BlockKey[], _: Database, abandoned: AbortSignal) =>
+    Promise.all(missing.map(async ({ chunks }) => toBlock(await stored.read(chunks, abandoned))))
+  const found = await cache.getEach(blocks, read, reader)
   const blockOf = new Map(found.map((block, index) => [blocks[index]?.key, block]))
   const points: PointsChunk[] = []
   for (const [index, chunk] of requested.entries()) {
-    const block = blockOf.get(places[index]?.key) as StoredBlock
+    const block = blockOf.get(keys[index]?.key) as StoredBlock
     const inBlock = chunk.number - Math.floor(chunk.number / BLOCK_CHUNKS) * BLOCK_CHUNKS
     const rows = block.chunks[inBlock] as PackedRows
     const isAgain = block.isUsed[inBlock] === true
-    block.isUsed[inBlock] = true
+    onSuccess(() => {
+      block.isUsed[inBlock] = true
+    })
     const concerned = isAgain ? chunk : { from: Math.max(chunk.from, range.from), to: Math.min(chunk.to, range.to) }
     const slice = toSlice(stored.toPoints(rows, concerned), concerned)
     if (isAgain) {
       const packed = await packPoints(slice, series.form)
-      chunks.store(toPlace(series, chunk), mark, packed)
+      cache.store(toChunkKey(series, chunk), mark, packed)
       points.push(packed)
     } else points.push(toPlainChunk(slice, series.form))
   }
@@ -244,26 +250,23 @@ const STATEMENT_CHUNKS = 32
 
 /** Whether stored rows of a chunk may be cached: no more are added. */
 const isComplete = (series: Series, chunk: SeriesChunk) =>
-  series.stored !== undefined && toBlockPlace(series, chunk).to <= series.stored.until
+  series.stored !== undefined && toBlockKey(series, chunk).range.to <= series.stored.until
 
 /** Whether the points of a chunk are cached, or its rows. */
-const isCached = (series: Series, { chunks }: Pick<Reader, 'chunks'>, chunk: SeriesChunk): boolean =>
-  chunks.get(toPlace(series, chunk).key) !== undefined ||
-  (isComplete(series, chunk) && chunks.get(toBlockPlace(series, chunk).key) !== undefined)
+const isCached = (series: Series, { cache }: CacheReader, chunk: SeriesChunk): boolean =>
+  cache.find(toChunkKey(series, chunk).key) !== undefined ||
+  (isComplete(series, chunk) && cache.find(toBlockKey(series, chunk).key) !== undefined)
 
 /** The chunks, oldest first, with their points in a range. Only chunks that are not cached are read. */
 async function readChunks(
   series: Series,
-  reader: Omit<Reader, 'db'>,
+  reader: CacheReader,
   requested: readonly SeriesChunk[],
   range: TimeRange,
-): Promise<PointsChunk[]> {
-  const { chunks } = reader
+): Promise<readonly PointsChunk[]> {
   const { stored } = series
   if (stored === undefined || requested.length > stored.mostChunks) return readPoints(series, reader, requested)
-  const cached = chunks.getAll<PointsChunk>(requested.map((chunk) => toPlace(series, chunk)))
-  if (cached !== undefined) return cached
-  const found = requested.map((chunk) => chunks.get<PointsChunk>(toPlace(series, chunk).key))
+  const found = requested.map((chunk) => reader.cache.find<PointsChunk>(toChunkKey(series, chunk).key))
   const missing = requested.filter((_, index) => found[index] === undefined)
   const complete = missing.filter((chunk) => isComplete(series, chunk))
   const growing = missing.filter((chunk) => !isComplete(series, chunk))
@@ -281,17 +284,13 @@ async function readChunks(
 /** Reads chunks in order, with one statement for all that are not cached, or with several for a long range. */
 function readPoints(
   series: Series,
-  { chunks, signal }: Omit<Reader, 'db'>,
+  reader: CacheReader,
   requested: readonly SeriesChunk[],
-): Promise<PointsChunk[]> {
-  const chunkOf = new Map(requested.map((chunk) => [chunk.number, chunk]))
-  const places = requested.map((chunk) => toPlace(series, chunk))
-  const read = async (missing: readonly (ChunkKey & SeriesChunk)[], db: Database, abandoned: AbortSignal) => {
+): readonly PointsChunk[] | Promise<readonly PointsChunk[]> {
+  const read = async (missing: readonly ChunkKey[], db: Database, abandoned: AbortSignal) => {
     const read: PointsChunk[] = []
     for (let first = 0; first < missing.length; first += STATEMENT_CHUNKS) {
-      const ranges = missing
-        .slice(first, first + STATEMENT_CHUNKS)
-        .map(({ number }) => chunkOf.get(number) as TimeRange)
+      const ranges = missing.slice(first, first + STATEMENT_CHUNKS).map(({ chunk }) => chunk)
       const times = ranges.flatMap(({ from, to }) => [from, to])
       const rows = await series.read(db, { from: Math.min(...times), to: Math.max(...times) }, abandoned)
       // One after the other: together the chunks of a year would need much memory while they are deflated.
@@ -299,7 +298,8 @@ function readPoints(
     }
     return read
   }
-  return chunks.read(places, read, signal)
+  const keys = requested.map((chunk) => toChunkKey(series, chunk))
+  return reader.cache.getEach(keys, read, reader)
 }
 
 /**
@@ -313,7 +313,7 @@ async function readFirst(series: Series, reader: Reader, range: TimeRange, least
   if (series.form.order === 'desc') rest.reverse()
   const buckets = series.chunkBuckets ?? Number.POSITIVE_INFINITY
   const countIn = (chunk: PointsChunk) => toPoints([chunk], range, series.form).count
-  const found = await readChunks(series, reader, rest.splice(0, Math.ceil(least / buckets) + 1), range)
+  const found = [...(await readChunks(series, reader, rest.splice(0, Math.ceil(least / buckets) + 1), range))]
   let points = found.reduce((sum, chunk) => sum + countIn(chunk), 0)
   while (points < least && rest.length > 0) {
     const first = rest[0] as SeriesChunk
@@ -334,11 +334,11 @@ async function readFirst(series: Series, reader: Reader, range: TimeRange, least
  */
 async function takeFilled(
   series: Series,
-  { chunks, db }: Reader,
+  { cache, db }: Reader,
   rest: SeriesChunk[],
   least: number,
 ): Promise<readonly SeriesChunk[]> {
-  const mark = chunks.mark()
+  const mark = cache.mark()
   const ends = [rest[0], rest.at(-1)].flatMap((chunk) => (chunk === undefined ? [] : [chunk.from, chunk.to]))
   const range = { from: Math.min(...ends), to: Math.max(...ends) }
   const seconds = toChunkMs(series.form.interval, series.chunkBuckets ?? CHUNK_BUCKETS) / 1000
@@ -350,7 +350,7 @@ async function takeFilled(
     if (chunk === undefined) break
     const count = counts.get(chunk.number) ?? 0
     if (count > 0) taken.push(chunk)
-    else chunks.store(toPlace(series, chunk), mark, NO_POINTS)
+    else cache.store(toChunkKey(series, chunk), mark, NO_POINTS)
     points += count
   }
   return taken

@@ -23,7 +23,7 @@ import {
   type SeriesQuestion,
   seriesParameters,
 } from './series.ts'
-import { answerPoints, answerQuestion, fromCache, type SeriesCall } from './series-answer.ts'
+import { answerPoints, answerQuestion, type SeriesCall } from './series-answer.ts'
 import { type SeriesSource, toLikeForLikeSql } from './series-source.ts'
 
 const MAX_DAYS = 10_000
@@ -78,7 +78,6 @@ export function defineDailySums(sums: DailySums): Route {
       const days = start === undefined ? (limit ?? DEFAULT_DAYS) : countDays({ start, end }, now())
       return days * (basis === undefined ? 1 : sums.all(registry).length)
     },
-    peek: fromCache((call) => answer(call)),
     handle: (call) => answer(call),
   })
 }

@@ -20,7 +20,7 @@ import {
   seriesParameters,
   toSeriesHeaders,
 } from './series.ts'
-import { answerPoints, answerQuestion, fromCache, type SeriesCall } from './series-answer.ts'
+import { answerPoints, answerQuestion, type SeriesCall } from './series-answer.ts'
 import { type SeriesSource, toBucketSql, toSeries } from './series-source.ts'
 
 const DAO: SeriesOwner = { kind: daoKind, tag: 'DAOs', column: 'dao' }
@@ -180,7 +180,6 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
     response: toPoints({ record: series.point, time: timeOf(series.point), constants: { [column]: '' } }),
     datasets: [series.dataset],
     headers: SERIES_HEADERS,
-    peek: fromCache((call) => answer(call)),
     handle: (call) => answer(call),
   })
 }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
 import { INTERVAL_SECONDS, type Interval, MONDAY_SHIFT_MS, type TimeRange } from '../../shared/intervals.ts'
-import type { Sized } from '../cache/chunks.ts'
+import type { Sized } from '../cache/cache.ts'
 import {
   type AssembledBody,
   countBytes,

@@ -3,7 +3,7 @@ import { toSeriesDueEnd } from '../../shared/buckets.ts'
 import { countBuckets, HISTORY_START, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { toJson } from '../../shared/json.ts'
 import { toStaleAt } from '../../shared/store/store.ts'
-import { doIfCached } from '../cache/chunks.ts'
+import type { CacheReader } from '../cache/cache.ts'
 import {
   type Answer,
   answerRecords,
@@ -61,10 +61,7 @@ interface Described extends PointCounts {
   readonly last: number
 }
 
-export type SeriesCall = Pick<AppContext, 'now' | 'db' | 'chunks'> & {
-  readonly representation: Representation
-  readonly signal: AbortSignal
-}
+export type SeriesCall = Pick<AppContext, 'now' | 'db'> & CacheReader & { readonly representation: Representation }
 
 /** Whether the form of an answer is that of the cached points. */
 const hasFormOfPoints = ({ format, hasAllFields }: Representation): boolean => format === 'json' && hasAllFields
@@ -72,14 +69,6 @@ const hasFormOfPoints = ({ format, hasAllFields }: Representation): boolean => f
 /** Whether ClickHouse writes an answer of this many points, instead of this process from cached points. */
 export const isWritten = (representation: Representation, points: number): boolean =>
   !hasFormOfPoints(representation) && (FORMATS[representation.format].isBinary || points > MOST_CACHED.pricePoints)
-
-/**
- * The `peek` of a series: its answer from cached chunks alone, undefined if a value must be read.
- */
-export const fromCache =
-  <C extends Omit<SeriesCall, 'signal'>>(handle: (call: C & { readonly signal: AbortSignal }) => Promise<Answer>) =>
-  (call: C): Promise<Answer | undefined> | undefined =>
-    !isWritten(call.representation, 0) ? doIfCached(call, (cached) => handle({ ...call, ...cached })) : undefined
 
 /** Points in another form than that of the cached points. */
 export function toAnswer(

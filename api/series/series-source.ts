@@ -209,10 +209,9 @@ export async function findNewestOf(call: Reader, source: SeriesSource, { to }: S
     return row === undefined || row.newest === 0 ? null : row.newest
   }
   if (!isCachedSource(source)) return read(call.db)
-  const always = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
-  const place = { key: `newest ${source.cached.key} ${to}`, dataset: source.dataset.name, ...always }
-  const [newest] = await call.chunks.read([place], async (_, db) => [{ at: await read(db), size: 8 }], call.signal)
-  return newest?.at ?? null
+  const key = `newest ${source.cached.key} ${to}`
+  const load = async (db: Database) => ({ at: await read(db), size: 8 })
+  return (await call.cache.get(key, { datasets: [source.dataset.name] }, load, call)).at
 }
 
 /**

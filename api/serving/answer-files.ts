@@ -2,8 +2,8 @@ import type { FileHandle } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { ClientKey, FairQueue } from '../admission/admission.ts'
-import { createSingleFlight } from '../cache/single-flight.ts'
 import type { ByteRange } from '../http/negotiation.ts'
+import { createSingleFlight, inTurn } from '../single-flight/single-flight.ts'
 import type { RangedFile } from './send-file.ts'
 import { openUnnamed, writeAt } from './spool.ts'
 
@@ -147,8 +147,8 @@ export function createAnswerFiles({ maxBytes, queue, log, openFile = openUnnamed
           cached.delete(tag)
           cached.set(tag, existing)
         }
-        const make = (abandoned: AbortSignal) => write(tag, open, abandoned)
-        const entry = existing ?? (await singleFlight.share(tag, make, client).call.join(signal))
+        const make = inTurn((abandoned) => write(tag, open, abandoned))
+        const entry = existing ?? (await singleFlight.share(tag, make, { client }, signal).result)
         if (entry === undefined) return undefined
         // Another write may have evicted it already.
         if (!entry.isGone) return toAnswerFile(hold(entry))

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Transform } from 'node:stream'
 import type { Admission, ClientKey } from '../admission/admission.ts'
-import { createDisconnectSignal, createSingleFlight } from '../cache/single-flight.ts'
 import { createEncoder, type Encoding, encode } from '../http/negotiation.ts'
+import { createDisconnectSignal, createSingleFlight, inTurn } from '../single-flight/single-flight.ts'
 import type { ReadyAnswer } from './ready-answer.ts'
 
 type CompressedEncoding = Exclude<Encoding, 'identity'>
@@ -40,12 +40,12 @@ export function createCompression({
   }
   return {
     compress: (answer, encoding, { request, response }) => {
-      const work = async () => {
+      const work = inTurn(async () => {
         const body = Buffer.isBuffer(answer.body) ? answer.body : answer.body.toText()
         return encode(body, encoding, { isCached: answer.tag !== null && answer.isTransient !== true })
-      }
-      const { call } = singleFlight.share(`${toId(answer)} ${encoding}`, work, clientKeyOf(request))
-      return call.join(createDisconnectSignal(response)())
+      })
+      const demand = { client: clientKeyOf(request) }
+      return singleFlight.share(`${toId(answer)} ${encoding}`, work, demand, createDisconnectSignal(response)()).result
     },
     createStage: (encoding, client, signal) => {
       // Errors are reported to the callbacks of writes.

@@ -4,7 +4,7 @@ import { context, propagation, ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode
 import type { Counter, Histogram, Registry } from 'prom-client'
 import { createCounter, createGauge, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
 import { recordFailure, tracer } from '../../shared/telemetry/spans.ts'
-import type { Origin } from '../cache/responses.ts'
+import type { Origin } from '../cache/cache.ts'
 import { toProblem } from '../problem/problem.ts'
 
 /** Metrics of one route, looked up once: finding a child by its labels costs more than incrementing it. */

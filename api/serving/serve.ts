@@ -1,6 +1,5 @@
 import type { Admission, ClientKey } from '../admission/admission.ts'
-import { createResolvedRequests, createResponseCache, type Origin } from '../cache/responses.ts'
-import { ClientDisconnected, createDisconnectSignal, type DisconnectSignal } from '../cache/single-flight.ts'
+import type { Origin, ResponseCache } from '../cache/cache.ts'
 import { chooseFormat, DataChanged, type Format, formatByName } from '../formats/formats.ts'
 import { type FlatHeaders, setHeaders } from '../http/headers.ts'
 import { chooseEncoding, type Encoding } from '../http/negotiation.ts'
@@ -8,6 +7,13 @@ import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { Problem } from '../problem/problem.ts'
 import type { AppContext, ResolvedRequest, Route } from '../route/define-route.ts'
 import type { RequestContext } from '../route/request-context.ts'
+import {
+  ClientDisconnected,
+  createDisconnectSignal,
+  type DisconnectSignal,
+  type ReadScope,
+  unqueued,
+} from '../single-flight/single-flight.ts'
 import type { Compression } from './compression.ts'
 import type { Failures } from './failures.ts'
 import type { ApiMetrics, RouteMeters } from './observe.ts'
@@ -88,16 +94,29 @@ interface Found {
 }
 
 /** Creates the charge of a request. It is charged once, even if its answer is made again because data changed. */
-function createCharge(context: RequestContext): Charge {
-  let isCharged = false
-  return async (units) => {
-    if (isCharged || units <= 1 || context.caller === undefined) return
-    isCharged = true
-    const { caller, headers, rejection } = await context.caller.charge(units - 1)
+function createCharge(context: RequestContext): Charge | undefined {
+  const { caller: known } = context
+  if (known === undefined) return undefined
+  let charged: Promise<void> | undefined
+  const chargeOnce = async (units: number) => {
+    const { caller, headers, rejection } = await known.charge(units)
     Object.assign(context, { caller, limit: headers })
     if (!context.response.headersSent) setHeaders(context.response, headers)
     if (rejection !== undefined) throw rejection
   }
+  return async (units) => {
+    if (units > 1) charged ??= chargeOnce(units - 1)
+    await charged
+  }
+}
+
+/** The request that an answer is for. */
+interface Asking {
+  readonly client: ClientKey
+  readonly disconnected: DisconnectSignal
+  readonly charge: Charge | undefined
+  /** Whether the same request was answered before. */
+  readonly isRepeated: boolean
 }
 
 /** The result of resolving a request that was served before. Such a request is not parsed again. */
@@ -106,6 +125,8 @@ interface KnownRequest {
   readonly key: string
   readonly meters: RouteMeters
   readonly encoding: Encoding
+  /** Headers of an alias of the route's path. */
+  readonly extra: FlatHeaders
 }
 
 /** A request that was rejected before. It depends only on its text and on the registry. */
@@ -117,66 +138,45 @@ interface KnownRejection {
 /** Maximum number of cached rejections. A rejected request has up to a kilobyte. */
 const MAX_REJECTIONS = 2_000
 
+/** Answers that the response cache holds. */
+export type CachedAnswer = ReadyAnswer | RangedAnswer
+
 /** The handler of every route: parameters, response cache, conditional requests, encodings, failures, metrics. */
 export function createServing(
   appContext: AppContext,
   options: {
+    responses: ResponseCache<CachedAnswer, LongAnswer>
     failures: Failures
     metrics: ApiMetrics
-    cacheBytes: number
     admission: Admission
     compression: Compression
     sendStream: SendStream
   },
 ): Serving {
-  const { now, changeFeed, chunks } = appContext
-  const { failures, metrics, cacheBytes, admission, compression, sendStream } = options
+  const { now, cache } = appContext
+  const { responses, failures, metrics, admission, compression, sendStream } = options
   const { answers: queue, clientKeyOf } = admission
-  const currentVersion = () => appContext.registry.version
-  const cache = createResponseCache<ReadyAnswer | RangedAnswer, LongAnswer>({
-    maxBytes: cacheBytes,
-    changeFeed,
-    registryVersion: currentVersion,
-    queue,
-    now,
-    onRenewalFailed: failures.noteRenewal,
-  })
-  metrics.keeps('answers', cacheBytes, () => cache.bytes)
-  metrics.keeps('pieces', chunks.maxBytes, () => chunks.bytes)
-  metrics.keepsPoints(() => chunks.points)
-  const knownRequests = createResolvedRequests<KnownRequest>(currentVersion)
-  const rejections = createResolvedRequests<KnownRejection>(currentVersion, MAX_REJECTIONS)
+  metrics.keeps('answers', responses.maxBytes, () => responses.bytes)
+  metrics.keeps('pieces', cache.maxBytes, () => cache.bytes)
+  metrics.keepsPoints(() => cache.points)
+  const knownRequests = responses.createResolvedRequests<KnownRequest>()
+  const rejections = responses.createResolvedRequests<KnownRejection>(MAX_REJECTIONS)
 
-  /** Finds the answer in the cache, assembles it from cached chunks, or makes it. Only the last one waits in the queue. */
-  const find = async (
-    route: Route,
-    request: ResolvedRequest,
-    client: ClientKey,
-    disconnected: DisconnectSignal,
-    charge?: Charge,
-  ): Promise<Found> => {
+  /** Finds the answer in the cache, or makes it: from cached values at once, else in a slot of the queue. */
+  const find = async (route: Route, request: ResolvedRequest, asking: Asking): Promise<Found> => {
+    const make = async (scope: ReadScope) => toReady(route, await request.answer(scope, now()))
+    const { client, disconnected, isRepeated, charge } = asking
+    if (route.volatile) return { answer: await make(unqueued(disconnected())), from: 'made' }
     const { key, registryVersion } = request
-    const { datasets } = route
-    const make = async (abandoned: AbortSignal) => toReady(route, await request.answer(abandoned, now()))
-    if (route.volatile) return { answer: await make(disconnected()), from: 'made' }
-    const at = now()
-    const cached = cache.find(key, datasets, at)
-    if (cached !== undefined) return { answer: cached, from: 'cache' }
-    const assembled = await request.peek(at)
-    if (assembled === undefined) {
-      await charge?.(request.cost)
-      const lookup = { key, registryVersion, datasets, client: route.isUrgent ? undefined : client }
-      return cache.get(lookup, make, disconnected)
-    }
-    const answer = toReady(route, assembled)
-    const isTransient = 'body' in answer && !cache.offer({ key, registryVersion, datasets }, answer)
-    return { answer, from: 'made', isTransient }
+    const lookup = { key, registryVersion, datasets: route.datasets, isRepeated }
+    const demand = { client: route.isUrgent ? undefined : client, charge: charge && (() => charge(request.cost)) }
+    return responses.get({ ...lookup, ...demand }, make, disconnected)
   }
 
   /** Parses and resolves a request. A rejection is cached: repeating it costs no more than a cached answer. */
   const resolve = (route: Route, context: RequestContext, inPath: InPath): ResolvedRequest => {
     const { url = '', headers } = context.request
-    const version = currentVersion()
+    const { version } = appContext.registry
     try {
       const { query, format } = parse(route, url, headers.accept, inPath)
       const around = route.volatile ? { ...appContext, caller: context.caller } : appContext
@@ -189,41 +189,35 @@ export function createServing(
   }
 
   /** Handles a request: parse, resolve, find the answer, send. */
-  const attempt = async (
-    route: Route,
-    context: RequestContext,
-    inPath: InPath,
-    { disconnected, charge }: { readonly disconnected: DisconnectSignal; readonly charge: Charge },
-  ) => {
+  const attempt = async (route: Route, context: RequestContext, inPath: InPath, asking: Asking) => {
     const { headers } = context.request
-    const client = clientKeyOf(context.request)
+    const { client, disconnected, charge } = asking
     const resolved = resolve(route, context, inPath)
     if (resolved.connect !== undefined) return resolved.connect(context)
-    const { answer, from, isTransient } = await find(route, resolved, client, disconnected, charge)
+    const { answer, from, isTransient } = await find(route, resolved, asking)
     metrics.of(route.path).answered(from)
     if (!('body' in answer)) {
       const head = toHead(route, answer)
-      const charged = () => charge(resolved.cost)
+      const charged = charge && (() => charge(resolved.cost))
       try {
         return await sendStream(context, client, answer, head, now(), disconnected(), charged)
       } catch (error) {
-        if (error instanceof DataChanged) cache.drop(resolved.key)
+        if (error instanceof DataChanged) responses.drop(resolved.key)
         throw error
       }
     }
     const { body } = answer
     // After `close` the body has been sent or its client has disconnected, so the buffer is no longer in use.
-    if (isTransient === true && Buffer.isBuffer(body))
-      context.response.once('close', () => chunks.buffers.release(body))
+    if (isTransient === true && Buffer.isBuffer(body)) context.response.once('close', () => cache.buffers.release(body))
     // Other clients of the same answer share its bytes.
     const onSend =
       from === 'made'
         ? (bytes: Buffer) => void admission.unreadBytes.add(context.response, client, bytes.length)
         : undefined
     // Answers of volatile routes are never cached.
-    if (context.extra.length === 0 && !route.volatile) {
+    if (!route.volatile) {
       const encoding = chooseEncoding(headers['accept-encoding'])
-      const known = { route, key: resolved.key, meters: metrics.of(route.path), encoding }
+      const known = { route, key: resolved.key, meters: metrics.of(route.path), encoding, extra: context.extra }
       knownRequests.add(context.request, known, resolved.registryVersion)
     }
     const sent = isTransient === true ? { ...answer, isTransient } : answer
@@ -234,12 +228,13 @@ export function createServing(
     listRecent: knownRequests.listRecent,
     serve: async (route, context, inPath) => {
       const { request, response } = context
+      const client = clientKeyOf(request)
       // An answer that was served before may be cached, or another request may be making it.
-      const isKnown = knownRequests.find(request) !== undefined
-      if (!isKnown && !route.volatile && !route.isUrgent) queue.rejectEarly(clientKeyOf(request))
+      const isRepeated = knownRequests.find(request) !== undefined
+      if (!isRepeated && !route.volatile && !route.isUrgent) queue.rejectEarly(client)
       const disconnected = createDisconnectSignal(response)
-      const charge = createCharge(context)
-      const work = () => attempt(route, context, inPath, { disconnected, charge })
+      const asking = { client, disconnected, charge: createCharge(context), isRepeated }
+      const work = () => attempt(route, context, inPath, asking)
       await retryChanged(() => response.headersSent, work).catch((error: unknown) => {
         if (!(error instanceof ClientDisconnected)) throw error
       })
@@ -247,7 +242,8 @@ export function createServing(
     answer: async (route, { url, client, requestId, inPath, charge }, signal) => {
       try {
         const { query, format } = parse(route, url, undefined, inPath)
-        const work = () => find(route, route.resolve(query, format, appContext), client, () => signal, charge)
+        const asking = { client, disconnected: () => signal, charge, isRepeated: false }
+        const work = () => find(route, route.resolve(query, format, appContext), asking)
         const { answer, from } = await retryChanged(() => false, work)
         metrics.of(route.path).answered(from)
         if (!('body' in answer)) throw tooLong()
@@ -272,11 +268,16 @@ export function createServing(
         return true
       }
       const at = now()
-      const answer = cache.find(known.key, known.route.datasets, at)
+      const answer = responses.find(known.key, known.route.datasets, at)
       if (answer === undefined || !('body' in answer)) return false
       // Counted now and not at the response's end: a listener would cost more than finding the bytes.
       const count = () => known.meters.servedFromCache(context.response.statusCode, context.startedAt)
-      const sending = sendReady(context, answer, { now: at, from: 'cache', compression, encoding: known.encoding })
+      const sending = sendReady({ ...context, extra: known.extra }, answer, {
+        now: at,
+        from: 'cache',
+        compression,
+        encoding: known.encoding,
+      })
       if (sending === undefined) count()
       else
         sending.then(count).catch((error: unknown) => {

@@ -310,3 +310,18 @@ export async function readEngineTime(db: Database): Promise<number> {
   })
   return row?.now ?? 0
 }
+
+/** Wraps the database so that its statements end with the signal. After the abort no statement starts. */
+export function withSignal(db: Database, signal: AbortSignal): Database {
+  const bind = <S extends Pick<Statement, 'signal'>>(statement: S) => {
+    signal.throwIfAborted()
+    return { ...statement, signal: statement.signal ? AbortSignal.any([signal, statement.signal]) : signal }
+  }
+  return {
+    ...db,
+    rows: async (statement) => db.rows(bind(statement)),
+    stream: async (statement) => db.stream(bind(statement)),
+    command: async (statement) => db.command(bind(statement)),
+    insert: async (rows) => db.insert(bind(rows)),
+  }
+}

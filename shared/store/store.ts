@@ -27,6 +27,7 @@ export {
   readEngineTime,
   type Statement,
   toClickHouseCode,
+  withSignal,
 } from './clickhouse.ts'
 export { countRows } from './count-rows.ts'
 export {

@@ -1,4 +1,4 @@
-import { createChunkCache } from '../../api/cache/chunks.ts'
+import { createCache } from '../../api/cache/cache.ts'
 import { createCounts } from '../../api/coverage/counts.ts'
 import { createStoredPoints } from '../../api/prices/points.ts'
 import type { AppContext } from '../../api/route/define-route.ts'
@@ -20,7 +20,7 @@ const NOBODY: ChangeFeed = {
 /** The context of a direct call of an API route, at a time in Unix milliseconds, without caches. */
 export function surround({ reader, registry, config }: BenchDatabase, now: number): AppContext {
   const nothing = { maxBytes: 0, changeFeed: NOBODY, db: reader }
-  const chunks = createChunkCache(nothing)
+  const cache = createCache(nothing)
   const storedPoints = createStoredPoints(reader, config.api.maxAnswers)
   const readiness = async () => 0
   const counts = createCounts(NOBODY, reader)
@@ -30,7 +30,7 @@ export function surround({ reader, registry, config }: BenchDatabase, now: numbe
     registry,
     config,
     changeFeed: NOBODY,
-    chunks,
+    cache,
     storedPoints,
     counts,
     readiness,

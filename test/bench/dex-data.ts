@@ -1,6 +1,7 @@
 import type { AppContext } from '../../api/route/define-route.ts'
 import { dexDataRoute } from '../../api/routes/tokens/dex-data.ts'
 import { historicDexTradesRoute } from '../../api/routes/tokens/historic-dex-trades.ts'
+import { type ReadScope, unqueued } from '../../api/single-flight/single-flight.ts'
 import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { dexTrades } from '../../shared/datasets/dex-trades.ts'
 import { HOUR_MS } from '../../shared/intervals.ts'
@@ -100,7 +101,7 @@ async function derive({ db }: BenchDatabase, keys: readonly number[], times = {}
 
 function request(
   database: BenchDatabase,
-  resolve: (appContext: AppContext) => { answer(signal: AbortSignal): Promise<unknown> },
+  resolve: (appContext: AppContext) => { answer(scope: ReadScope): Promise<unknown> },
 ) {
-  return resolve(surround(database, END)).answer(AbortSignal.timeout(60_000))
+  return resolve(surround(database, END)).answer(unqueued(AbortSignal.timeout(60_000)))
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { historicFinancialRoute } from '../../api/routes/tokens/historic-financial.ts'
+import { unqueued } from '../../api/single-flight/single-flight.ts'
 import { INTERVALS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/store.ts'
@@ -93,7 +94,7 @@ async function observe({ database }: Stack, tokens: readonly Token[], { from, to
       const query = { id, interval, start: from, end: to, limit: undefined }
       const answer = await historicFinancialRoute
         .resolve(query, 'json', surround(database, to))
-        .answer(AbortSignal.timeout(60_000))
+        .answer(unqueued(AbortSignal.timeout(60_000)))
       if ('body' in answer) answers.push(answer.body)
       else if ('assembled' in answer) answers.push(answer.assembled.toText())
       else answers.push(await readAll(await answer.open(AbortSignal.timeout(60_000))))

@@ -1,4 +1,5 @@
 import { historicFinancialRoute } from '../../api/routes/tokens/historic-financial.ts'
+import { unqueued } from '../../api/single-flight/single-flight.ts'
 import type { OwnClickHouse } from '../support/own-clickhouse.ts'
 import { surround } from './app-context.ts'
 import { atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define-benchmark.ts'
@@ -66,7 +67,7 @@ async function request(table: Table, range: Range): Promise<number> {
   const query = { id: toToken(table)?.id, interval: '5m', ...range, limit: undefined }
   const answer = await historicFinancialRoute
     .resolve(query, 'json', surround(table.database, toEnd(table)))
-    .answer(AbortSignal.timeout(60_000))
+    .answer(unqueued(AbortSignal.timeout(60_000)))
   if ('body' in answer) return answer.body.length
   if ('assembled' in answer) return [...answer.assembled.write('identity')].reduce((sum, { length }) => sum + length, 0)
   let bytes = 0

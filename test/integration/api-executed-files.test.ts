@@ -45,12 +45,12 @@ const atMost = (most: number) => (files: readonly string[]) => files.length <= m
 
 describe('own files that the API executes', () => {
   it.each([
-    ['for a list that is not cached', '/data/tokens?sort=-financialData.marketCap&limit=5', '/data/tokens?limit=2', 31],
+    ['for a list that is not cached', '/data/tokens?sort=-financialData.marketCap&limit=5', '/data/tokens?limit=2', 30],
     [
       'for a day of prices that is not cached',
       '/data/tokens/historic-financial?id=1&interval=5m&start=2024-06-01&end=2024-06-02',
       '/data/tokens/historic-financial?id=2&interval=5m&start=2024-06-01&end=2024-06-02',
-      40,
+      39,
     ],
   ])('are few %s', async (_name, path, candidate, most) => {
     await toFiles(candidate)

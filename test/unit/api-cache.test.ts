@@ -1,10 +1,12 @@
 import { setMaxListeners } from 'node:events'
 import { describe, expect, it, vi } from 'vitest'
 import { createFairQueue } from '../../api/admission/fair-queue.ts'
-import { createResponseCache } from '../../api/cache/responses.ts'
+import { createCaches } from '../../api/cache/cache.ts'
 import type { ReadyAnswer } from '../../api/serving/ready-answer.ts'
+import type { ReadScope } from '../../api/single-flight/single-flight.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { ChangeFeed } from '../../shared/store/store.ts'
+import { noDatabase } from '../support/no-database.ts'
 
 const ready = (text: string, expiresAt = Number.POSITIVE_INFINITY): ReadyAnswer => ({
   body: Buffer.from(text),
@@ -54,8 +56,10 @@ function setUp(maxBytes = 1_000_000) {
   const onRenewalFailed = (error: unknown) => void state.lost.push(error)
   const meters = { waiting: () => {}, waited: () => {}, rejected: () => void state.refused++ }
   const queue = createFairQueue({ slots: 64, maxWaiting: 0, clock: () => state.now }, meters)
-  const cache = createResponseCache<ReadyAnswer, never>({
-    maxBytes,
+  const { responses: cache } = createCaches<ReadyAnswer, never>({
+    // An eighth of the memory is for complete responses.
+    maxBytes: 8 * maxBytes,
+    db: noDatabase,
     changeFeed,
     registryVersion: () => state.registryVersion,
     queue,
@@ -74,7 +78,7 @@ function setUp(maxBytes = 1_000_000) {
   return { state, cache, get }
 }
 
-describe('createResponseCache', () => {
+describe('the cache of complete responses', () => {
   it('builds a response once per data version', async () => {
     const { state, get } = setUp()
     expect((await get('a')).from).toBe('made')
@@ -223,7 +227,7 @@ describe('createResponseCache', () => {
     const { cache } = setUp()
     const [one, another] = [new AbortController(), new AbortController()]
     const seen: AbortSignal[] = []
-    const make = (abandoned: AbortSignal) => {
+    const make = ({ signal: abandoned }: ReadScope) => {
       seen.push(abandoned)
       return new Promise<never>((_, reject) => abandoned.addEventListener('abort', () => reject(abandoned.reason)))
     }
@@ -271,8 +275,8 @@ describe('createResponseCache', () => {
       resolve = fulfil
     })
     let abandoned: AbortSignal | undefined
-    const renew = (signal: AbortSignal) => {
-      abandoned = signal
+    const renew = ({ signal: ofRenewal }: ReadScope) => {
+      abandoned = ofRenewal
       return promise
     }
     expect((await cache.get(of('a'), renew, () => leaves.signal)).from).toBe('stale')
@@ -284,11 +288,18 @@ describe('createResponseCache', () => {
 
   it('rejects uncached requests over the queue limit, except urgent ones', async () => {
     const { state, cache } = setUp()
-    const never = () => new Promise<never>(() => {})
+    const never = async ({ queue }: ReadScope) => {
+      await queue()
+      return new Promise<never>(() => {})
+    }
     for (let i = 0; i < 64; i++) void cache.get(of(`k${i}`), never, neverDisconnects)
     await expect(cache.get(of('one more'), never, neverDisconnects)).rejects.toMatchObject({ code: 'unavailable' })
     expect(state.refused).toBe(1)
     const urgent = { ...of('urgent'), client: undefined }
-    expect((await cache.get(urgent, async () => ready('urgent'), neverDisconnects)).from).toBe('made')
+    const makeUrgent = async ({ queue }: ReadScope) => {
+      await queue()
+      return ready('urgent')
+    }
+    expect((await cache.get(urgent, makeUrgent, neverDisconnects)).from).toBe('made')
   })
 })

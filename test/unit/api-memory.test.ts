@@ -1,6 +1,7 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
-import { type CacheResult, type ChunkKey, createChunkCache, type Sized } from '../../api/cache/chunks.ts'
+import { type CacheKey, type CacheResult, createCache, type Sized } from '../../api/cache/cache.ts'
+import { unqueued } from '../../api/single-flight/single-flight.ts'
 import type { Database } from '../../shared/store/store.ts'
 import { createHandFeed } from '../support/api.ts'
 
@@ -24,17 +25,21 @@ function setUp(maxBytes = 100_000) {
   const count = (result: CacheResult, values: number) => {
     counts[result] += values
   }
-  const chunks = createChunkCache({ maxBytes, changeFeed, db, count })
-  const place = (key: string, from: number, to: number): ChunkKey => ({ key, dataset: 'prices', from, to })
-  const keep = (key: string, from: number, to: number, mark = chunks.mark()) =>
-    chunks.store(place(key, from, to), mark, toText(key))
+  const cache = createCache({ maxBytes, changeFeed, db, count })
+  const place = (key: string, from: number, to: number): CacheKey => ({
+    key,
+    datasets: ['prices'],
+    range: { from, to },
+  })
+  const keep = (key: string, from: number, to: number, mark = cache.mark()) =>
+    cache.store(place(key, from, to), mark, toText(key))
   const onStatement = (listener: typeof onSignal) => {
     onSignal = listener
   }
-  return { changeFeed, chunks, counts, keep, place, onStatement, get: (key: string) => chunks.get<Text>(key)?.text }
+  return { changeFeed, cache, counts, keep, place, onStatement, get: (key: string) => cache.find<Text>(key)?.text }
 }
 
-describe('createChunkCache', () => {
+describe('createCache', () => {
   it('drops only entries in the time range of a change event', () => {
     const { changeFeed, get, keep } = setUp()
     keep('a', 0, 10)
@@ -50,29 +55,29 @@ describe('createChunkCache', () => {
   })
 
   it('drops entries of several datasets at a change event of any of them', () => {
-    const { changeFeed, chunks, get } = setUp()
-    const ofTwo = (key: string): ChunkKey => ({ key, dataset: ['prices', 'holders'], from: 0, to: 10 })
+    const { changeFeed, cache, get } = setUp()
+    const ofTwo = (key: string): CacheKey => ({ key, datasets: ['prices', 'holders'], range: { from: 0, to: 10 } })
     for (const dataset of ['prices', 'holders']) {
-      chunks.store(ofTwo('a'), chunks.mark(), toText('a'))
+      cache.store(ofTwo('a'), cache.mark(), toText('a'))
       changeFeed.commit('daos')
       expect(get('a')).toBe('a')
       changeFeed.commit(dataset)
       expect(get('a')).toBeUndefined()
     }
-    const mark = chunks.mark()
+    const mark = cache.mark()
     changeFeed.commit('holders')
-    chunks.store(ofTwo('b'), mark, toText('b'))
+    cache.store(ofTwo('b'), mark, toText('b'))
     expect(get('b')).toBeUndefined()
   })
 
   it('does not cache data that may have changed during the read', () => {
-    const { changeFeed, chunks, get, keep } = setUp()
-    const mark = chunks.mark()
+    const { changeFeed, cache, get, keep } = setUp()
+    const mark = cache.mark()
     changeFeed.commit('prices', { from: 15, to: 15 })
     keep('a', 0, 10, mark)
     keep('b', 10, 20, mark)
     expect([get('a'), get('b')]).toEqual(['a', undefined])
-    const old = chunks.mark()
+    const old = cache.mark()
     for (let change = 0; change < 1000; change++) changeFeed.commit('holders')
     keep('c', 20, 30, old)
     expect(get('c')).toBeUndefined()
@@ -100,13 +105,13 @@ describe('createChunkCache', () => {
   })
 
   it('evicts derived values first, and others when they have not been used for longer', () => {
-    const { chunks, get, keep, place } = setUp(6000)
-    const derive = (key: string) => chunks.store({ ...place(key, 0, 10), isDerived: true }, chunks.mark(), toText(key))
+    const { cache, get, keep, place } = setUp(6000)
+    const derive = (key: string) => cache.store({ ...place(key, 0, 10), isDerived: true }, cache.mark(), toText(key))
     keep('read', 0, 10)
     keep('used', 0, 10)
     derive('derived')
     const names = Array.from({ length: 50 }, (_, number) => `derived ${number}`)
-    const isThere = () => [get('used'), chunks.bytes <= 6000]
+    const isThere = () => [get('used'), cache.bytes <= 6000]
     for (const name of names.slice(0, 15)) {
       derive(name)
       expect(isThere()).toEqual(['used', true])
@@ -120,13 +125,13 @@ describe('createChunkCache', () => {
   })
 
   it('counts hits, misses, and evicted values that a larger cache would still have', async () => {
-    const { changeFeed, chunks, counts, keep, place } = setUp(2000)
+    const { changeFeed, cache, counts, keep, place } = setUp(2000)
     const read = (key: string) =>
-      chunks.read([place(key, 0, 10)], async () => [toText(key)], new AbortController().signal)
+      cache.getEach([place(key, 0, 10)], async () => [toText(key)], unqueued(new AbortController().signal))
     for (const key of ['a', 'b', 'c', 'd']) keep(key, 0, 10)
-    expect(chunks.getAll([place('d', 0, 10), place('a', 0, 10)])).toBeUndefined()
+    expect([cache.find('d'), cache.find('a')]).toEqual([toText('d'), undefined])
     expect(counts).toEqual({ hit: 0, miss: 0, evicted: 0 })
-    expect(chunks.getAll([place('d', 0, 10)])).toEqual([toText('d')])
+    expect(read('d')).toEqual([toText('d')])
     await read('d')
     await read('a')
     await read('new')
@@ -142,7 +147,7 @@ describe('createChunkCache', () => {
 function createReading() {
   const requests: string[][] = []
   const ends: (() => void)[] = []
-  const read = (missing: readonly ChunkKey[]) =>
+  const read = (missing: readonly CacheKey[]) =>
     new Promise<Text[]>((resolve) => {
       const turn = requests.push(missing.map(({ key }) => key))
       ends.push(() => resolve(missing.map(({ key }) => toText(`${key}${turn}`))))
@@ -150,9 +155,9 @@ function createReading() {
   return { requests, read, end: (turn: number) => ends[turn - 1]?.() }
 }
 
-const texts = async (asking: Promise<Text[]>) => (await asking).map(({ text }) => text)
+const texts = async (asking: readonly Text[] | Promise<readonly Text[]>) => (await asking).map(({ text }) => text)
 
-describe('read', () => {
+describe('getEach', () => {
   const places = ({ place }: ReturnType<typeof setUp>) => ({
     a: place('a', 0, 10),
     b: place('b', 10, 20),
@@ -163,13 +168,13 @@ describe('read', () => {
     const setup = setUp()
     const { a, b, c } = places(setup)
     const { requests, read, end } = createReading()
-    const neverAborted = new AbortController().signal
-    const all = [[a, b], [a, b], [b, c], [c]].map((expected) => setup.chunks.read(expected, read, neverAborted))
+    const neverAborted = unqueued(new AbortController().signal)
+    const all = [[a, b], [a, b], [b, c], [c]].map((expected) => setup.cache.getEach(expected, read, neverAborted))
     expect(requests).toEqual([['a', 'b'], ['c']])
     end(2)
     end(1)
     expect(await Promise.all(all.map(texts))).toEqual([['a1', 'b1'], ['a1', 'b1'], ['b1', 'c2'], ['c2']])
-    expect(await texts(setup.chunks.read([c, a], read, neverAborted))).toEqual(['c2', 'a1'])
+    expect(await texts(setup.cache.getEach([c, a], read, neverAborted))).toEqual(['c2', 'a1'])
     expect(requests).toHaveLength(2)
   })
 
@@ -177,10 +182,10 @@ describe('read', () => {
     const setup = setUp()
     const { a, b } = places(setup)
     const { requests, read, end } = createReading()
-    const neverAborted = new AbortController().signal
-    const before = setup.chunks.read([a, b], read, neverAborted)
+    const neverAborted = unqueued(new AbortController().signal)
+    const before = setup.cache.getEach([a, b], read, neverAborted)
     setup.changeFeed.commit('prices', { from: 12, to: 12 })
-    const after = setup.chunks.read([a, b], read, neverAborted)
+    const after = setup.cache.getEach([a, b], read, neverAborted)
     expect(requests).toEqual([['a', 'b'], ['b']])
     end(2)
     end(1)
@@ -197,11 +202,11 @@ describe('read', () => {
     const [one, another] = [new AbortController(), new AbortController()]
     const remaining = new Error('left')
     const signals: AbortSignal[] = []
-    const read = (_: readonly ChunkKey[], bound: Database) =>
+    const read = (_: readonly CacheKey[], bound: Database) =>
       bound.rows({ name: 'never', sql: '', schema: z.never() }) as Promise<Text[]>
     setup.onStatement((signal) => signals.push(signal))
-    const first = setup.chunks.read([a], read, one.signal)
-    const second = setup.chunks.read([a], read, another.signal)
+    const first = setup.cache.getEach([a], read, unqueued(one.signal))
+    const second = setup.cache.getEach([a], read, unqueued(another.signal))
     one.abort(remaining)
     await expect(first).rejects.toBe(remaining)
     expect(signals.map(({ aborted }) => aborted)).toEqual([false])
@@ -213,11 +218,50 @@ describe('read', () => {
   it('reads again after a failure', async () => {
     const setup = setUp()
     const { a } = places(setup)
-    const neverAborted = new AbortController().signal
+    const neverAborted = unqueued(new AbortController().signal)
     const fails = async (): Promise<Text[]> => {
       throw new Error('no database')
     }
-    await expect(setup.chunks.read([a], fails, neverAborted)).rejects.toThrow('no database')
-    expect(await texts(setup.chunks.read([a], async () => [toText('a')], neverAborted))).toEqual(['a'])
+    await expect(setup.cache.getEach([a], fails, neverAborted)).rejects.toThrow('no database')
+    expect(await texts(setup.cache.getEach([a], async () => [toText('a')], neverAborted))).toEqual(['a'])
+  })
+
+  it('waits for a slot only if a value is missing, and holds it until the read has ended', async () => {
+    const { cache, keep, place } = setUp()
+    const { requests, read, end } = createReading()
+    let [waiting, released] = [0, 0]
+    let admit = () => {}
+    const admitted = new Promise<void>((resolve) => {
+      admit = resolve
+    })
+    const queue = async () => {
+      waiting += 1
+      await admitted
+      return () => {
+        released += 1
+      }
+    }
+    const request = () => ({ ...unqueued(new AbortController().signal), queue })
+    const [a, b] = [place('a', 0, 10), place('b', 10, 20)]
+    keep('a', 0, 10)
+    expect([cache.getEach([a], read, request()), waiting]).toEqual([[toText('a')], 0])
+    const all = [cache.getEach([a, b], read, request()), cache.getEach([b], read, request())]
+    expect([requests, waiting]).toEqual([[], 2])
+    admit()
+    await vi.waitFor(() => expect(requests).toEqual([['b']]))
+    // The second request joins the read of the first one.
+    expect(released).toBe(1)
+    end(1)
+    expect(await Promise.all(all.map(texts))).toEqual([['a', 'b1'], ['b1']])
+    expect(released).toBe(2)
+  })
+
+  it('does not start a read if the queue rejects the request', async () => {
+    const { cache, place } = setUp()
+    const { requests, read } = createReading()
+    const queue = () => Promise.reject(new Error('too many'))
+    const rejected = { ...unqueued(new AbortController().signal), queue }
+    await expect(cache.getEach([place('a', 0, 10)], read, rejected)).rejects.toThrow('too many')
+    expect(requests).toEqual([])
   })
 })

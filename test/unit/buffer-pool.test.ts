@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createBufferPool } from '../../api/cache/chunks.ts'
+import { createBufferPool } from '../../api/cache/buffer-pool.ts'
 
 const BYTES = 70_000
 

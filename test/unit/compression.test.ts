@@ -5,10 +5,10 @@ import { buffer } from 'node:stream/consumers'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { createFairQueue } from '../../api/admission/fair-queue.ts'
-import { ClientDisconnected } from '../../api/cache/single-flight.ts'
 import { encode } from '../../api/http/negotiation.ts'
 import { createCompression } from '../../api/serving/compression.ts'
 import type { ReadyAnswer } from '../../api/serving/ready-answer.ts'
+import { ClientDisconnected } from '../../api/single-flight/single-flight.ts'
 import { createRandom } from '../support/random.ts'
 
 const random = createRandom(1)

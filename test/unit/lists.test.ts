@@ -1,12 +1,13 @@
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { createChunkCache } from '../../api/cache/chunks.ts'
+import { createCache } from '../../api/cache/cache.ts'
 import { timeValue, writeRecords } from '../../api/formats/formats.ts'
 import { createRecordSet, selectPage, toTexts } from '../../api/lists/engine.ts'
-import { createColumnSet, EVERYTHING, findRecords, type ListQuery, loadRecords } from '../../api/lists/lists.ts'
+import { createColumnSet, EVERYTHING, type ListQuery, loadRecords } from '../../api/lists/lists.ts'
 import { toQuestions } from '../../api/parameters/questions.ts'
 import { routes } from '../../api/routes.ts'
+import { unqueued } from '../../api/single-flight/single-flight.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { Database } from '../../shared/store/store.ts'
 import { createHandFeed } from '../support/api.ts'
@@ -245,9 +246,8 @@ describe('loadRecords', () => {
   function setUp(lines: readonly string[], maxBytes = 1_000_000) {
     const { db, count } = createLines(lines)
     const changeFeed = createHandFeed()
-    const chunks = createChunkCache({ maxBytes, changeFeed, db })
-    const find = (more: object = {}) =>
-      findRecords(chunks, source, () => loadRecords({ chunks, signal }, { ...source, ...more }))
+    const cache = createCache({ maxBytes, changeFeed, db })
+    const find = (more: object = {}) => loadRecords({ cache, ...unqueued(signal) }, { ...source, ...more })
     return { changeFeed, count, find }
   }
 
@@ -280,7 +280,7 @@ describe('loadRecords', () => {
   })
 
   it('keeps the keys of the list only', async () => {
-    expect((await setUp(LINES).find({ there: [8, 9] })).records.map(({ key }) => key)).toEqual([8])
+    expect((await setUp(LINES).find({ there: () => [8, 9] })).records.map(({ key }) => key)).toEqual([8])
   })
 
   it('fails if the last row is missing', async () => {

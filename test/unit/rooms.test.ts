@@ -22,8 +22,10 @@ function toRoom(file: string): string | undefined {
 /** Modules that other modules import through one file only. */
 const INTERFACES = [
   'api/admission/admission.ts',
+  'api/cache/cache.ts',
   'api/formats/formats.ts',
   'api/lists/lists.ts',
+  'api/single-flight/single-flight.ts',
   'shared/ledger/ledger.ts',
   'shared/store/store.ts',
   'workers/alerts/alerts.ts',

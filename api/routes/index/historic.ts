@@ -30,7 +30,7 @@ import {
   seriesParameters,
   toSeriesRange,
 } from '../../series/series.ts'
-import { answerPoints, answerQuestion, fromCache, type SeriesCall } from '../../series/series-answer.ts'
+import { answerPoints, answerQuestion, type SeriesCall } from '../../series/series-answer.ts'
 import type { SeriesSource } from '../../series/series-source.ts'
 
 const INTERVAL = '5m'
@@ -86,7 +86,6 @@ export const indexHistoricRoute = defineRoute({
   response: toPoints({ record: point, time: 'createdAt' }),
   datasets: [indexPoints],
   headers: SERIES_HEADERS,
-  peek: fromCache((call) => answerIndex(call)),
   handle: (call) => answerIndex(call),
 })
 

@@ -12,7 +12,7 @@ import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { toPoints } from '../../series/filled.ts'
 import { checkChosen, checkRange, chosenParameters, isPlain, startAfter, toSeriesRange } from '../../series/series.ts'
-import { fromCache, isWritten } from '../../series/series-answer.ts'
+import { isWritten } from '../../series/series-answer.ts'
 import { readTablePlace } from '../../series/table.ts'
 
 const MAX_POINTS = 1_000_000
@@ -46,7 +46,6 @@ export const historicFinancialRoute = defineRoute({
   response: series,
   datasets: [tokenPrices],
   headers: { ...SERIES_HEADERS, ...COARSE_HEADERS },
-  peek: (call) => (hasSource(call.representation) ? undefined : answerCached(call)),
   handle: (call) => answerPrices(call),
 })
 
@@ -62,8 +61,6 @@ function withUsualRecord<C extends Pick<PriceCall, 'representation'>>(call: C): 
   const hasAllFields = representation.fields.length === Object.keys(priceRow.shape).length
   return { ...call, representation: { ...representation, record: priceRow, hasAllFields } }
 }
-
-const answerCached = fromCache<Omit<PriceCall, 'signal'>>((call) => answerPrices(call))
 
 const answerPrices = (call: PriceCall): Promise<Answer> => answerUsual(withUsualRecord(call))
 

@@ -5,18 +5,15 @@ import type { Dao } from '../../../../shared/registry/entities.ts'
 import { toWholeTokens } from '../../../../shared/whole-tokens.ts'
 import { idValue, numberOrNull, timeValue, toIdSql, toObject, uint64 } from '../../../formats/formats.ts'
 import { COUNTED, IS_COUNTED, toScope } from '../../../governance/counted.ts'
-import { DELEGATORS, findReading, requireDelegations, toPowers } from '../../../governance/delegates.ts'
+import { DELEGATORS, requireDelegations, toPowers } from '../../../governance/delegates.ts'
 import { exactParameter, exactPower, toDecimalText } from '../../../governance/exact.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
 import {
-  answerFromSet,
   answerSet,
   asOfParameter,
   checkPast,
   createColumnSet,
   EVERYTHING,
-  findRecords,
-  isBinary,
   type ListQuery,
   type ListSource,
   loadSet,
@@ -131,23 +128,12 @@ export const governanceDelegatesRoute = defineRoute({
   datasets: DATASETS,
   headers: LIST_HEADERS,
   mayHaveNoData: true,
-  peek: (call) => {
-    const { chunks, found: dao, query, representation, now } = call
-    const readAt = findReading(chunks, dao)
-    if (readAt === undefined || isBinary(representation)) return undefined
-    checkPast(query.asOf, now())
-    const set = findRecords<undefined, RecordSet>(chunks, toSource(call, readAt), () => undefined)
-    if (set === undefined) return undefined
-    const answer = answerFromSet(set, toListQuery(query), representation, chunks.buffers.take)
-    return { ...answer, ...toListHead(answer, representation), asOf: readAt, isQuick: true }
-  },
   handle: async (call) => {
-    const { chunks, query, representation, now } = call
+    const { query, representation, now } = call
     checkPast(query.asOf, now())
     const readAt = await requireDelegations(call, call.found)
     const source = toSource(call, readAt)
-    const load = () => loadSet<RecordSet>(call, source, (rows) => createColumnSet(delegateInDetail, rows))
-    const set = await findRecords<Promise<RecordSet>, RecordSet>(chunks, source, load)
+    const set = loadSet<RecordSet>(call, source, (rows) => createColumnSet(delegateInDetail, rows))
     const answer = await answerSet(call, { ...source, set }, toListQuery(query))
     return { ...answer, ...toListHead(answer, representation), asOf: readAt }
   },
