@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { RUNS, toSeriesDueEnd } from '../../shared/buckets.ts'
+import { PRICE_POINT, pricePoint, selectPricePoints, selectPrices } from '../../shared/datasets/price-points.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import {
   countBuckets,
@@ -30,26 +31,16 @@ import {
 } from '../series/series.ts'
 import { answerQuestion, toAnswer } from '../series/series-answer.ts'
 import { countByChunk, type SeriesSource, toSeries } from '../series/series-source.ts'
-import {
-  isShort,
-  observationsSql,
-  POINT,
-  pointsSql,
-  pricePoint,
-  priceRow,
-  SHORT_CHUNKS,
-  toColumnTypes,
-  writePoints,
-} from './points.ts'
+import { isShort, priceRow, SHORT_CHUNKS, toColumnTypes, writePoints } from './points.ts'
 import { packRows, selectRange, unpackRows, writeJson } from './stored-rows.ts'
 import { countCoarse } from './table.ts'
 
 /** Records of one token's series: a point alone, or a table row that includes the token. */
 const RECORDS = {
-  point: { record: pricePoint, values: POINT, constants: {} },
+  point: { record: pricePoint, values: PRICE_POINT, constants: {} },
   row: {
     record: priceRow,
-    values: `{id: String}, {name: String}, {symbol: String}, ${POINT}`,
+    values: `{id: String}, {name: String}, {symbol: String}, ${PRICE_POINT}`,
     constants: { id: '{id: String}', name: '{name: String}', symbol: '{symbol: String}' },
   },
 } as const
@@ -76,8 +67,8 @@ function toSource(
     constants,
     intervals: INTERVALS,
     sql: (interval) =>
-      `SELECT bucket AS row_at, as_of, ${toObject(record, values)} AS record FROM (${pointsSql(interval).all})`,
-    params: { token: key, id, name, symbol },
+      `SELECT bucket AS row_at, as_of, ${toObject(record, values)} AS record FROM (${selectPricePoints(interval)})`,
+    params: { entities: [key], id, name, symbol },
     cached: {
       key: `${tokenPrices.name} ${key}`,
       ...(isTable ? { before: { id, name, symbol } } : {}),
@@ -88,8 +79,8 @@ function toSource(
             ? writeJson(await storedPoints[interval]({ token: key, ...range }, abandoned))
             : writePoints(db, { token: key, interval, ...range }),
         count: (db, interval, range, toChunkSql) => {
-          const params = { token: key, ...range }
-          return countByChunk(db, { name: 'historic-financial', sql: observationsSql(interval), params }, toChunkSql)
+          const params = { entities: [key], ...range }
+          return countByChunk(db, { name: 'historic-financial', sql: selectPrices(interval), params }, toChunkSql)
         },
         toStored: (interval) => ({
           until: toSeriesDueEnd(tokenPrices, interval, now()),

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { daoLinks } from '../../shared/datasets/daos.ts'
+import { idValue, timeValue, uint32 } from '../../shared/datasets/record-kinds.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { ACCOUNT_IDS, twitterCounts } from '../../shared/datasets/twitter.ts'
 import { defineList, listedDaos } from '../lists/list.ts'
 import { toObject } from '../records/columns.ts'
-import { idValue, timeValue, uint32 } from '../records/table.ts'
 import { TOKEN_FACTS, TOKEN_LINKS, tokenFacts, tokenLinks } from './tokens.ts'
 
 /** The token in a DAO's record, without financial data. */

@@ -3,6 +3,7 @@ import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { governance } from '../../shared/datasets/governance.ts'
 import { indexPoints } from '../../shared/datasets/index-points.ts'
 import { datasets } from '../../shared/datasets/list.ts'
+import { timeValue } from '../../shared/datasets/record-kinds.ts'
 import { CADENCES, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { type Completeness, completenessOf, openLedgers } from '../../shared/ledger/ledger.ts'
 import { type FailingProviders, readFailing } from '../../shared/store/failing-providers.ts'
@@ -10,7 +11,6 @@ import { readQuietSpaces, toQuietNote } from '../../shared/store/quiet-spaces.ts
 import { FRESHNESS_STATES, toFreshnessState, toLagSeconds } from '../../shared/store/readiness.ts'
 import { readUnpricedMembers, toUnpricedNote } from '../../shared/store/unpriced-members.ts'
 import type { Count } from '../coverage/counts.ts'
-import { timeValue } from '../records/table.ts'
 import { defineRoute } from '../route/define-route.ts'
 
 const failing = z

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { MOST_CACHED } from '../../api/answers/answer.ts'
 import { writeArray } from '../../api/answers/rows.ts'
-import { pointsSql } from '../../api/prices/points.ts'
+import { pointRecordsSql } from '../../api/prices/points.ts'
 import { toSeriesRange } from '../../api/series/series.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { DAY_MS, HOUR_MS, INTERVALS, type Interval } from '../../shared/intervals.ts'
@@ -119,8 +119,12 @@ async function request(of: TestApi, path: string): Promise<Answered> {
 /** Returns the series as written by one statement. */
 async function readStraight({ token, interval, start, end, limit = 1_000_000 }: RecordedRequest): Promise<string> {
   const { from, to } = toSeriesRange({ start, end, interval }, clock.now)
-  const params = { token: token.key, from, to, limit }
-  const { body } = await writeArray(database.db, { name: 'straight', sql: pointsSql(interval).records, params })
+  const params = { entities: [token.key], from, to, limit }
+  const { body } = await writeArray(database.db, {
+    name: 'straight',
+    sql: `${pointRecordsSql(interval)} LIMIT {limit: UInt32}`,
+    params,
+  })
   return `{"name":${JSON.stringify(token.name)},"id":"${token.id}","data":${body}}`
 }
 

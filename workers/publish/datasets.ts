@@ -1,6 +1,5 @@
 import { toIdSql } from '../../api/answers/keyset.ts'
 import { COUNTED, COUNTS, SOURCES, toScope, toSource } from '../../api/governance/counted.ts'
-import { toTier, VALUES } from '../../api/prices/points.ts'
 import type { Route } from '../../api/route/define-route.ts'
 import { marketCapRoute } from '../../api/routes/aggregated/market-cap.ts'
 import { treasuryValueRoute } from '../../api/routes/aggregated/treasury-value.ts'
@@ -25,7 +24,6 @@ import { daosRoute } from '../../api/routes/daos.ts'
 import { indexHistoricRoute } from '../../api/routes/index/historic.ts'
 import { indexTokenRoute } from '../../api/routes/index/token-data.ts'
 import { historicDexTradesRoute } from '../../api/routes/tokens/historic-dex-trades.ts'
-import { historicFinancialRoute } from '../../api/routes/tokens/historic-financial.ts'
 import { holdersHistoricRoute, TOP_10 } from '../../api/routes/tokens/holders/historic.ts'
 import { tokensRoute } from '../../api/routes/tokens.ts'
 import { dexTrades } from '../../shared/datasets/dex-trades.ts'
@@ -36,6 +34,7 @@ import { tokenHolders } from '../../shared/datasets/holders.ts'
 import { indexPoints } from '../../shared/datasets/index-points.ts'
 import { indexToken } from '../../shared/datasets/index-token.ts'
 import { marketCap } from '../../shared/datasets/market-cap.ts'
+import { pricePoint, selectPricePoints, toPriceRows } from '../../shared/datasets/price-points.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { daoRatings } from '../../shared/datasets/ratings.ts'
 import { telegramMembers } from '../../shared/datasets/telegram.ts'
@@ -48,15 +47,9 @@ import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { asTime, DAY, daily, documented, from, type Published, RANGE, sums } from './define-published.ts'
 
-const FIVE_MINUTES = asTime("toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC')")
-
-function toPriceRows(interval: Interval): string {
-  const { table, time, isOfTier } = toTier(interval)
-  const bucket = interval === '5m' ? FIVE_MINUTES : asTime(time)
-  const first = interval === '5m' ? '\nORDER BY token, observed_at LIMIT 1 BY token, timestamp' : ''
-  return `SELECT token AS key, ${bucket} AS timestamp, observed_at, ${VALUES}
-FROM ${table} FINAL WHERE ${isOfTier} AND ${RANGE(time)}${first}`
-}
+const toPublishedPrices = (interval: Interval) =>
+  `SELECT token AS key, bucket AS timestamp, as_of AS observed_at, * EXCEPT (token, bucket, as_of)
+FROM (${selectPricePoints(interval, RANGE)})`
 
 const allGovernance = ({ daos }: Registry) => ({ ...toScope(daos, SOURCES) })
 const proposals = { table: 'dao_proposals', time: 'created_at' }
@@ -107,16 +100,16 @@ export const published: readonly Published[] = [
     of: tokenPrices,
     about: 'token',
     intervals: INTERVALS,
-    extent: toTier,
-    rows: toPriceRows,
-    columns: from(historicFinancialRoute, [
+    extent: toPriceRows,
+    rows: toPublishedPrices,
+    columns: from(pricePoint, [
       ['timestamp', 'timestamp'],
       ['observed_at', 'quote.USD.timestamp'],
-      ['price', 'quote.USD.price', 'USD'],
-      ['volume_24h', 'quote.USD.volume_24h', 'USD'],
-      ['market_cap', 'quote.USD.market_cap', 'USD'],
-      ['total_supply', 'quote.USD.total_supply', 'tokens'],
-      ['circulating_supply', 'quote.USD.circulating_supply', 'tokens'],
+      ['price', 'quote.USD.price'],
+      ['volume_24h', 'quote.USD.volume_24h'],
+      ['market_cap', 'quote.USD.market_cap'],
+      ['total_supply', 'quote.USD.total_supply'],
+      ['circulating_supply', 'quote.USD.circulating_supply'],
     ]),
   },
   {

@@ -3,6 +3,7 @@ import type { Route } from '../../api/route/define-route.ts'
 import { daosRoute } from '../../api/routes/daos.ts'
 import { tokensRoute } from '../../api/routes/tokens.ts'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
+import { unitOf } from '../../shared/datasets/record-kinds.ts'
 import type { Interval } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 
@@ -37,29 +38,38 @@ export interface Published {
   readonly order?: readonly string[]
 }
 
-/** The description of a record's member in the API's documentation, which is the only place that has it. */
-export function documented({ record, response, path }: Route, member: string): string {
-  let schema: z.ZodType = record ?? response
-  for (const name of member.split('.')) {
+/** The records that have the descriptions of columns: those of a route, or a declared record. */
+type Described = Route | z.ZodObject
+
+const isRecord = (source: Described): source is z.ZodObject => source instanceof z.ZodObject
+
+/** A member of records: their declaration is the only place that has its description. */
+function findMember(source: Described, member: string): { readonly schema: z.ZodType; readonly description: string } {
+  let schema: z.ZodType = isRecord(source) ? source : (source.record ?? source.response)
+  const name = isRecord(source) ? (source.meta()?.id ?? 'the record') : source.path
+  for (const step of member.split('.')) {
     const inner = schema instanceof z.ZodNullable ? schema.unwrap() : schema
-    const next = inner instanceof z.ZodObject ? (inner.shape as Record<string, z.ZodType>)[name] : undefined
-    if (next === undefined) throw new Error(`${path} has no member ${member}`)
+    const next = inner instanceof z.ZodObject ? (inner.shape as Record<string, z.ZodType>)[step] : undefined
+    if (next === undefined) throw new Error(`${name} has no member ${member}`)
     schema = next
   }
   const { description } = schema
-  if (description === undefined) throw new Error(`${path} does not describe ${member}`)
-  return description
+  if (description === undefined) throw new Error(`${name} does not describe ${member}`)
+  return { schema, description }
 }
+
+/** The description of a record's member in the API's documentation. */
+export const documented = (source: Described, member: string): string => findMember(source, member).description
 
 type Columns = readonly (readonly [name: string, member: string, unit?: string])[]
 
-/** Columns that are members of a route's records. */
-export const from = (route: Route, columns: Columns): Column[] =>
-  columns.map(([name, member, unit]) => ({
-    name,
-    description: documented(route, member),
-    ...(unit === undefined ? {} : { unit }),
-  }))
+/** Columns that are members of records. The declaration of a member has its unit, or the list of columns. */
+export const from = (source: Described, columns: Columns): Column[] =>
+  columns.map(([name, member, ownUnit]) => {
+    const { schema, description } = findMember(source, member)
+    const unit = ownUnit ?? unitOf(schema)
+    return { name, description, ...(unit === undefined ? {} : { unit }) }
+  })
 
 export const RANGE = (time: string) =>
   `${time} >= {from: DateTime64(3, 'UTC')} AND ${time} < {to: DateTime64(3, 'UTC')}`

@@ -1,10 +1,10 @@
 import { z } from 'zod'
+import { idValue, numberOrNull, timeValue } from '../../../shared/datasets/record-kinds.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { daoTreasury, IS_WHOLE } from '../../../shared/datasets/treasury.ts'
 import { toStaleAt } from '../../../shared/store/readiness.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
 import { isCurrentAt } from '../../lists/past-quotes.ts'
-import { idValue, numberOrNull, timeValue } from '../../records/table.ts'
 
 const holding = z
   .strictObject({

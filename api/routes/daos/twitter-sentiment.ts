@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { daoLinks } from '../../../shared/datasets/daos.ts'
+import { idValue, timeValue } from '../../../shared/datasets/record-kinds.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterSentiment } from '../../../shared/datasets/twitter-sentiment.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
 import { lastCurrentRows } from '../../lists/past-quotes.ts'
-import { idValue, timeValue } from '../../records/table.ts'
 
 /** The shares of posts by mood. */
 export const shareValues = {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { idValue, numberOrNull } from '../../../../shared/datasets/record-kinds.ts'
 import { daoTreasury, HOLDING_KINDS, NATIVE_COIN } from '../../../../shared/datasets/treasury.ts'
 import type { Registry } from '../../../../shared/registry/registry.ts'
 import type { Database } from '../../../../shared/store/clickhouse.ts'
@@ -11,7 +12,6 @@ import { page } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
 import { Problem } from '../../../problem/problem.ts'
 import { toObject } from '../../../records/columns.ts'
-import { idValue, numberOrNull } from '../../../records/table.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { daoKind } from '../../../route/entities.ts'
 

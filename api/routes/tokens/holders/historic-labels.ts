@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { numberOrNull, timeValue } from '../../../records/table.ts'
+import { numberOrNull, timeValue } from '../../../../shared/datasets/record-kinds.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 import { DAILY_HOLDERS } from '../../../series/daily-holders.ts'
 

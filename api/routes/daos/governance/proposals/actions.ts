@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { governors } from '../../../../../shared/datasets/governors.ts'
+import { idValue, uint32 } from '../../../../../shared/datasets/record-kinds.ts'
 import { toId } from '../../../../../shared/ids.ts'
 import type { Registry } from '../../../../../shared/registry/registry.ts'
 import type { Database } from '../../../../../shared/store/clickhouse.ts'
@@ -8,7 +9,6 @@ import { findProposal } from '../../../../governance/counted.ts'
 import { oneId } from '../../../../parameters/kinds.ts'
 import { answerRecords } from '../../../../records/answer.ts'
 import { toObject } from '../../../../records/columns.ts'
-import { idValue, uint32 } from '../../../../records/table.ts'
 import { defineRoute } from '../../../../route/define-route.ts'
 
 const argument = z
