@@ -1,8 +1,6 @@
 import { z } from 'zod'
+import type { Scope } from '../../shared/datasets/governance-scope.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Scope } from './counted.ts'
-
-export const STATES = ['active', 'closed', 'pending', 'unsettled'] as const
 
 const NOW = "fromUnixTimestamp64Milli({now: Int64}, 'UTC')"
 

@@ -87,8 +87,8 @@ interface List extends Omit<Described, 'tag'> {
   readonly name: string
   /** SQL of the time of the newest datum of a record: DateTime64(3). */
   readonly asOf: string
-  /** SQL of the record's members, in order. `{charts: String}` is the URL prefix of charts. */
-  readonly values: string
+  /** SQL of the record's members, by name or in order. `{charts: String}` is the URL prefix of charts. */
+  readonly values: string | Readonly<Record<string, string>>
   /** SQL of the tables that are joined to the entities. */
   readonly joins?: string
   /** SQL for the records as they were known at `{at: Int64}`. Without it the route has no `asOf`. */

@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { governance } from '../../../shared/datasets/governance.ts'
+import { COUNTED, COUNTS, type Scope, toScope } from '../../../shared/datasets/governance-scope.ts'
 import { idValue } from '../../../shared/datasets/record-kinds.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
 import { type Answer, MOST_CACHED, toStream } from '../../answers/answer.ts'
 import { JSON_SETTINGS, writeArray } from '../../answers/rows.ts'
-import { COUNTED, COUNTS, type Scope, toNoData, toScope } from '../../governance/counted.ts'
+import { toNoData } from '../../governance/counted.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { daoKind } from '../../route/entities.ts'
 

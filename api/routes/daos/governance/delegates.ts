@@ -1,13 +1,14 @@
 import { z } from 'zod'
 import { delegations } from '../../../../shared/datasets/delegations.ts'
+import { exactPower, toDecimalText } from '../../../../shared/datasets/governance-records.ts'
+import { COUNTED, IS_COUNTED, toScope } from '../../../../shared/datasets/governance-scope.ts'
 import { governors } from '../../../../shared/datasets/governors.ts'
 import { idValue, numberOrNull, timeValue, uint64 } from '../../../../shared/datasets/record-kinds.ts'
+import { toIdSql } from '../../../../shared/ids.ts'
 import type { Dao } from '../../../../shared/registry/entities.ts'
 import { toWholeTokens } from '../../../../shared/whole-tokens.ts'
-import { toIdSql } from '../../../answers/keyset.ts'
-import { COUNTED, IS_COUNTED, toScope } from '../../../governance/counted.ts'
 import { DELEGATORS, findReading, requireDelegations, toPowers } from '../../../governance/delegates.ts'
-import { exactParameter, exactPower, toDecimalText } from '../../../governance/exact.ts'
+import { exactParameter } from '../../../governance/exact.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
 import {
   answerFromSet,
