@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { idValue, numberOrNull, uint32 } from '../../shared/datasets/record-kinds.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
+import { idValue, numberOrNull, uint32 } from '../../shared/record-values.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { type Member, toMembers } from '../records/table.ts'
 import type { AppContext, Described, Route } from '../route/define-route.ts'

@@ -7,10 +7,10 @@ import {
   selectPricePoints,
   toPriceRows,
 } from '../../shared/datasets/price-points.ts'
-import { idValue } from '../../shared/datasets/record-kinds.ts'
 import { isWithin } from '../../shared/datasets/time-range.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
+import { idValue } from '../../shared/record-values.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { inTime } from '../answers/answer.ts'
 import { type Rows, readAnswer } from '../answers/rows.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
-import { idValue } from '../../shared/datasets/record-kinds.ts'
+import { idValue } from '../../shared/record-values.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { toStaleAt } from '../../shared/store/readiness.ts'
 import type { Answer } from '../answers/answer.ts'

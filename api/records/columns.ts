@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { columnTypes } from '../../shared/datasets/record-kinds.ts'
+import { columnTypes } from '../../shared/record-values.ts'
 import type { FORMATS } from '../answers/formats.ts'
 
 /** A column of an answer: its name, and its SQL in a row with `record`. */

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { idValue } from '../../shared/datasets/record-kinds.ts'
+import { idValue } from '../../shared/record-values.ts'
 import type { Entity } from '../../shared/registry/entities.ts'
 import type { Representation } from '../answers/formats.ts'
 import { toObject } from './columns.ts'

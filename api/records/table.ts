@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
-import { columnTypes } from '../../shared/datasets/record-kinds.ts'
+import { columnTypes } from '../../shared/record-values.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { type Answer, inTime, MOST_CACHED, openFramed, type StreamAnswer, toStream } from '../answers/answer.ts'
 import { FORMATS, type Representation } from '../answers/formats.ts'

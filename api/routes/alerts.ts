@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { idValue, numberOrNull, timeValue } from '../../shared/datasets/record-kinds.ts'
 import { END_OF_TIME } from '../../shared/intervals.ts'
+import { idValue, numberOrNull, timeValue } from '../../shared/record-values.ts'
 import { defineKeyset } from '../answers/keyset.ts'
 import { page, time } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'

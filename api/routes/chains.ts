@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { idValue } from '../../shared/datasets/record-kinds.ts'
+import { idValue } from '../../shared/record-values.ts'
 import { defineComputedList } from '../lists/computed-list.ts'
 
 const chainRecord = z

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { datasets } from '../../shared/datasets/list.ts'
-import { idValue, timeValue } from '../../shared/datasets/record-kinds.ts'
 import { END_OF_TIME } from '../../shared/intervals.ts'
+import { idValue, timeValue } from '../../shared/record-values.ts'
 import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { LIST_HEADERS } from '../http/headers.ts'

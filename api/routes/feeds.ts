@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { timeValue } from '../../shared/datasets/record-kinds.ts'
+import { timeValue } from '../../shared/record-values.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toLine } from '../../shared/text-line.ts'
 import { Problem } from '../problem/problem.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { idValue } from '../../shared/datasets/record-kinds.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { idValue } from '../../shared/record-values.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { answerComputed } from '../lists/computed-list.ts'
 import { EVERYTHING } from '../lists/engine.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
-import { idValue } from '../../shared/datasets/record-kinds.ts'
 import { HISTORY_START, INTERVAL_SECONDS, type Interval, MONDAY_SHIFT_MS } from '../../shared/intervals.ts'
+import { idValue } from '../../shared/record-values.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import type { Answer } from '../answers/answer.ts'
 import { SERIES_HEADERS } from '../http/headers.ts'

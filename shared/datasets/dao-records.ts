@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { idValue, timeValue, uint32 } from './record-kinds.ts'
+import { idValue, timeValue, uint32 } from '../record-values.ts'
 import { tokenFacts, tokenLinks } from './token-records.ts'
 
 /** The token in a DAO's record, without financial data. */

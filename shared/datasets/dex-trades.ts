@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { toIdSql } from '../ids.ts'
+import { idValue, numberIn, timeValue, usd } from '../record-values.ts'
 import { MOST_MARKET_USD, MOST_PRICE_USD, MOST_TOKENS } from './bounds.ts'
 import { defineDataset } from './define-dataset.ts'
-import { idValue, numberIn, timeValue } from './record-kinds.ts'
 
 const address = z.string().regex(/^0x[0-9a-f]{40}$/, 'must be a lower-case address')
 
@@ -148,11 +148,9 @@ export const dexTrade = z
     _id: idValue.describe('Id of the trade.'),
     amount: numberIn('tokens').describe('Tokens that were traded.'),
     token: idValue.describe('Id of the token.'),
-    amountUsd: numberIn('USD')
-      .nullable()
-      .describe('Value in US dollars; null if the price of the other token is unknown.'),
+    amountUsd: usd.nullable().describe('Value in US dollars; null if the price of the other token is unknown.'),
     type: z.enum(['BUY', 'SELL']).describe('Whether the trader bought or sold the token.'),
-    price: numberIn('USD').nullable().describe('Price of one token in US dollars; null if `amountUsd` is null.'),
+    price: usd.nullable().describe('Price of one token in US dollars; null if `amountUsd` is null.'),
   })
   .meta({ id: 'DexTrade', description: 'A trade of a token on a decentralized exchange.' })
 

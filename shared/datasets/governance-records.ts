@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { toIdSql } from '../ids.ts'
+import { columnTypes, countOrNull, idValue, numberIn, timeValue } from '../record-values.ts'
 import { isGovernor } from './governance.ts'
 import { COUNTED, COUNTS, IS_COUNTED, OF_SCOPE, SOURCES, toSource } from './governance-scope.ts'
-import { columnTypes, countOrNull, idValue, numberIn, timeValue } from './record-kinds.ts'
 
 /** The states of a proposal. */
 export const STATES = ['active', 'closed', 'pending', 'unsettled'] as const

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { toIdSql } from '../ids.ts'
+import { idValue, timeValue, usd } from '../record-values.ts'
 import { defineDataset } from './define-dataset.ts'
-import { idValue, numberIn, timeValue } from './record-kinds.ts'
 import { isWithin } from './time-range.ts'
 import { tokenPrices } from './token-prices.ts'
 
@@ -39,7 +39,7 @@ export const indexPoints = defineDataset({
 export const indexPoint = z
   .strictObject({
     _id: idValue.describe('Id of the point.'),
-    valueUsd: numberIn('USD').meta({ description: 'Value of the basket in US dollars.' }),
+    valueUsd: usd.meta({ description: 'Value of the basket in US dollars.' }),
     composition: idValue.meta({ description: 'Id of the active composition.' }),
     createdAt: timeValue.meta({ description: 'Start of the 5-minute slot.' }),
   })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import { timeValue, usd } from '../record-values.ts'
 import { MOST_PRICE_USD } from './bounds.ts'
 import { defineDataset } from './define-dataset.ts'
-import { numberIn, timeValue } from './record-kinds.ts'
 
 const decimal = z.string().regex(/^\d+(\.\d*[1-9])?$/, 'must be a decimal number')
 
@@ -42,7 +42,7 @@ export const indexTokenRecord = z
   .strictObject({
     value: decimalText.meta({ description: 'Ether locked in the Index Token contract: an exact decimal.' }),
     totalSupply: decimalText.meta({ description: 'Index Tokens in circulation: an exact decimal.' }),
-    valueUsd: numberIn('USD').meta({ description: 'Price of one Index Token in USD.' }),
+    valueUsd: usd.meta({ description: 'Price of one Index Token in USD.' }),
     createdAt: timeValue.meta({ description: 'Time of the block that was read.' }),
   })
   .meta({ id: 'IndexToken', description: 'The Index Token as it was last read.' })

@@ -1,10 +1,9 @@
 import { z } from 'zod'
 import { INTERVAL_SECONDS, type Interval } from '../intervals.ts'
-import { numberIn, timeValue } from './record-kinds.ts'
+import { numberIn, timeValue, usd } from '../record-values.ts'
 import { isWithin } from './time-range.ts'
 import { tokenPrices } from './token-prices.ts'
 
-const usd = numberIn('USD')
 const tokens = numberIn('tokens')
 
 /** The values of a point. */

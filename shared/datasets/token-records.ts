@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { idValue, numberIn, numberOrNull, timeValue, uint8 } from './record-kinds.ts'
+import { idValue, numberOrNull, timeValue, uint8, usd } from '../record-values.ts'
 
 /** The first members of a token in the records of tokens and of DAOs. Financial data comes between these and `tokenLinks`. */
 export const tokenFacts = {
@@ -64,7 +64,7 @@ const financialData = z
     circulatingSupply: numberOrNull.describe('Circulating supply in tokens; null if unknown.'),
     fullyDilutedMarketCap: numberOrNull.describe('Price times maximum supply, in US dollars; null if unknown.'),
     maxSupply: numberOrNull.describe('Maximum supply in tokens; null if there is no limit or it is unknown.'),
-    tvl: numberIn('USD')
+    tvl: usd
       .nullable()
       .describe("Value locked in the DAO's protocols, in US dollars; null if it has none or none is known."),
   })

@@ -2,9 +2,9 @@ import { z } from 'zod'
 import type { Route } from '../../api/route/define-route.ts'
 import { DAO_VALUES, daoRecord } from '../../shared/datasets/dao-records.ts'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
-import { unitOf } from '../../shared/datasets/record-kinds.ts'
 import { TOKEN_FACTS, tokenRecord } from '../../shared/datasets/token-records.ts'
 import type { Interval } from '../../shared/intervals.ts'
+import { unitOf } from '../../shared/record-values.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 
 /** A column of the files. `unit` is absent for texts, times and plain counts. */

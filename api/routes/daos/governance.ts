@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { governance } from '../../../shared/datasets/governance.ts'
 import { COUNTED, COUNTS, type Scope, toScope } from '../../../shared/datasets/governance-scope.ts'
-import { idValue } from '../../../shared/datasets/record-kinds.ts'
+import { idValue } from '../../../shared/record-values.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
 import { type Answer, MOST_CACHED, toStream } from '../../answers/answer.ts'
 import { JSON_SETTINGS, writeArray } from '../../answers/rows.ts'

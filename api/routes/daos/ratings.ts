@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { daoRatings } from '../../../shared/datasets/ratings.ts'
-import { idValue, timeValue } from '../../../shared/datasets/record-kinds.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
+import { idValue, timeValue } from '../../../shared/record-values.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
 import { lastCurrentRows } from '../../lists/past-quotes.ts'
 

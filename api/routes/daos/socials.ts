@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { daoLinks } from '../../../shared/datasets/daos.ts'
 import { discordMembers } from '../../../shared/datasets/discord.ts'
-import { countOrNull, idValue, numberOrNull, timeValue } from '../../../shared/datasets/record-kinds.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterCounts } from '../../../shared/datasets/twitter.ts'
+import { countOrNull, idValue, numberOrNull, timeValue } from '../../../shared/record-values.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
 import { lastCurrentRows } from '../../lists/past-quotes.ts'
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { daoLinks } from '../../../shared/datasets/daos.ts'
-import { idValue, timeValue } from '../../../shared/datasets/record-kinds.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterSentiment } from '../../../shared/datasets/twitter-sentiment.ts'
+import { idValue, timeValue } from '../../../shared/record-values.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
 import { lastCurrentRows } from '../../lists/past-quotes.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { idValue } from '../../../shared/datasets/record-kinds.ts'
+import { idValue } from '../../../shared/record-values.ts'
 import { type Element, findComposition } from '../../../shared/registry/index-records.ts'
 import type { Registry } from '../../../shared/registry/registry.ts'
 import { defineComputedList } from '../../lists/computed-list.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { idValue, timeValue } from '../../../shared/datasets/record-kinds.ts'
+import { idValue, timeValue } from '../../../shared/record-values.ts'
 import { defineComputedList } from '../../lists/computed-list.ts'
 
 const element = z

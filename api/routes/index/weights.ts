@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { indexPoints } from '../../../shared/datasets/index-points.ts'
-import { idValue, numberOrNull } from '../../../shared/datasets/record-kinds.ts'
+import { idValue, numberOrNull } from '../../../shared/record-values.ts'
 import type { Element } from '../../../shared/registry/index-records.ts'
 import { type Contributions, toContributions, toSlots, toWorth } from '../../basket/contributions.ts'
 import { findSlot, readRuns, readSlotPrices } from '../../basket/runs.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { tokenHolders } from '../../../shared/datasets/holders.ts'
-import { idValue, numberOrNull, uint64 } from '../../../shared/datasets/record-kinds.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
+import { idValue, numberOrNull, uint64 } from '../../../shared/record-values.ts'
 import { defineList, listedTokens } from '../../lists/list.ts'
 import { lastCurrentRows } from '../../lists/past-quotes.ts'
 

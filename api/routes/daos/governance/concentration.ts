@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { delegations } from '../../../../shared/datasets/delegations.ts'
-import { countOrNull, numberOrNull, timeValue } from '../../../../shared/datasets/record-kinds.ts'
 import { DAY_MS } from '../../../../shared/intervals.ts'
+import { countOrNull, numberOrNull, timeValue } from '../../../../shared/record-values.ts'
 import { toWholeTokens } from '../../../../shared/whole-tokens.ts'
 import { requireDelegations } from '../../../governance/delegates.ts'
 import { limit } from '../../../parameters/kinds.ts'

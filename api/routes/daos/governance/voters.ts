@@ -3,7 +3,7 @@ import { governance, isGovernor } from '../../../../shared/datasets/governance.t
 import { exactPower, toDecimalText } from '../../../../shared/datasets/governance-records.ts'
 import { COUNTED, COUNTS, toScope } from '../../../../shared/datasets/governance-scope.ts'
 import { governors } from '../../../../shared/datasets/governors.ts'
-import { numberOrNull, timeValue, uint64 } from '../../../../shared/datasets/record-kinds.ts'
+import { numberOrNull, timeValue, uint64 } from '../../../../shared/record-values.ts'
 import { defineKeyset } from '../../../answers/keyset.ts'
 import { requireRead, sourceParameter, toSources } from '../../../governance/counted.ts'
 import { exactParameter } from '../../../governance/exact.ts'

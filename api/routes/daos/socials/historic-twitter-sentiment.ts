@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { idValue, timeValue } from '../../../../shared/datasets/record-kinds.ts'
 import { twitterSentiment } from '../../../../shared/datasets/twitter-sentiment.ts'
+import { idValue, timeValue } from '../../../../shared/record-values.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 import { SHARES, shareValues } from '../twitter-sentiment.ts'
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { idValue, numberOrNull } from '../../../../shared/datasets/record-kinds.ts'
 import { daoTreasury, HOLDING_KINDS, NATIVE_COIN } from '../../../../shared/datasets/treasury.ts'
+import { idValue, numberOrNull } from '../../../../shared/record-values.ts'
 import type { Registry } from '../../../../shared/registry/registry.ts'
 import type { Database } from '../../../../shared/store/clickhouse.ts'
 import { toStaleAt } from '../../../../shared/store/readiness.ts'

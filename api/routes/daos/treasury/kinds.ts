@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { idValue, numberOrNull, timeValue, uint32 } from '../../../../shared/datasets/record-kinds.ts'
 import { tokenPrices } from '../../../../shared/datasets/token-prices.ts'
 import { daoTreasury, IS_WHOLE } from '../../../../shared/datasets/treasury.ts'
+import { idValue, numberOrNull, timeValue, uint32 } from '../../../../shared/record-values.ts'
 import { toStaleAt } from '../../../../shared/store/readiness.ts'
 import { defineList, listedDaos } from '../../../lists/list.ts'
 import { isCurrentAt } from '../../../lists/past-quotes.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { delegations } from '../../../../../shared/datasets/delegations.ts'
-import { timeValue } from '../../../../../shared/datasets/record-kinds.ts'
+import { timeValue } from '../../../../../shared/record-values.ts'
 import { toWholeTokens } from '../../../../../shared/whole-tokens.ts'
 import { answerTokenEvents } from '../../../../governance/delegates.ts'
 import { account, manyAccounts, page } from '../../../../parameters/kinds.ts'

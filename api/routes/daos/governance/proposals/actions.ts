@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { governors } from '../../../../../shared/datasets/governors.ts'
-import { idValue, uint32 } from '../../../../../shared/datasets/record-kinds.ts'
 import { toId, toIdSql } from '../../../../../shared/ids.ts'
+import { idValue, uint32 } from '../../../../../shared/record-values.ts'
 import type { Registry } from '../../../../../shared/registry/registry.ts'
 import type { Database } from '../../../../../shared/store/clickhouse.ts'
 import { findProposal } from '../../../../governance/counted.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { timeValue } from '../../../../../shared/datasets/record-kinds.ts'
 import { daoTreasury, HOLDING_KINDS, NATIVE_COIN } from '../../../../../shared/datasets/treasury.ts'
 import { END_OF_TIME } from '../../../../../shared/intervals.ts'
+import { timeValue } from '../../../../../shared/record-values.ts'
 import type { Registry } from '../../../../../shared/registry/registry.ts'
 import { defineKeyset, type SortPart } from '../../../../answers/keyset.ts'
 import { oneOf, page, time } from '../../../../parameters/kinds.ts'

@@ -1,17 +1,12 @@
 import { z } from 'zod'
 
+/** The kinds of members of public records. `.describe()` on them gives a member its meaning. */
+
 /** The ClickHouse types of values that cannot be derived from their schemas. */
 export const columnTypes = z.registry<{ readonly type: string }>()
 
 /** The units of values; texts, times and plain counts have none. */
-const units = z.registry<{ readonly unit: string }>()
-
-/** The unit of a member's values. */
-export function unitOf(schema: z.ZodType): string | undefined {
-  if (schema instanceof z.ZodNullable || schema instanceof z.ZodOptional) return unitOf(schema.unwrap() as z.ZodType)
-  if (schema instanceof z.ZodArray) return unitOf(schema.element as z.ZodType)
-  return units.get(schema)?.unit
-}
+export const units = z.registry<{ readonly unit: string }>()
 
 /** A record's id (docs/contract.md, section 3). */
 export const idValue = z
@@ -21,9 +16,6 @@ export const idValue = z
 
 /** A time: ISO 8601 UTC with milliseconds. */
 export const timeValue = z.iso.datetime({ precision: 3 }).register(columnTypes, { type: "DateTime64(3, 'UTC')" })
-
-/** A number with a unit. */
-export const numberIn = (unit: string) => z.number().register(units, { unit })
 
 /** A number that may be unknown: then null, never 0 (docs/contract.md, section 4). */
 export const numberOrNull = z.number().nullable()
@@ -35,3 +27,22 @@ export const uint64 = z.int().register(columnTypes, { type: 'UInt64' })
 
 /** A count that may be unknown. */
 export const countOrNull = z.number().register(columnTypes, { type: 'UInt64' }).nullable()
+
+/** Numbers with a unit. */
+export const usd = z.number().register(units, { unit: 'USD' })
+export const usdOrNull = z.number().nullable().register(units, { unit: 'USD' })
+export const percent = z.number().register(units, { unit: 'percent' })
+export const percentOrNull = z.number().nullable().register(units, { unit: 'percent' })
+/** From 0 to 1. */
+export const shareOfOne = z.number().register(units, { unit: 'share' })
+
+/** A number with another unit. */
+export const numberIn = (unit: string) => z.number().register(units, { unit })
+
+/** The unit of a member's values. */
+export function unitOf(schema: z.ZodType): string | undefined {
+  const unit = units.get(schema)?.unit
+  if (unit !== undefined) return unit
+  if (schema instanceof z.ZodNullable || schema instanceof z.ZodOptional) return unitOf(schema.unwrap() as z.ZodType)
+  return schema instanceof z.ZodArray ? unitOf(schema.element as z.ZodType) : undefined
+}
