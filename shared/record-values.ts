@@ -6,7 +6,7 @@ import { z } from 'zod'
 export const columnTypes = z.registry<{ readonly type: string }>()
 
 /** The units of values; texts, times and plain counts have none. */
-export const units = z.registry<{ readonly unit: string }>()
+const units = z.registry<{ readonly unit: string }>()
 
 /** A record's id (docs/contract.md, section 3). */
 export const idValue = z
@@ -28,13 +28,8 @@ export const uint64 = z.int().register(columnTypes, { type: 'UInt64' })
 /** A count that may be unknown. */
 export const countOrNull = z.number().register(columnTypes, { type: 'UInt64' }).nullable()
 
-/** Numbers with a unit. */
+/** A number with a unit. */
 export const usd = z.number().register(units, { unit: 'USD' })
-export const usdOrNull = z.number().nullable().register(units, { unit: 'USD' })
-export const percent = z.number().register(units, { unit: 'percent' })
-export const percentOrNull = z.number().nullable().register(units, { unit: 'percent' })
-/** From 0 to 1. */
-export const shareOfOne = z.number().register(units, { unit: 'share' })
 
 /** A number with another unit. */
 export const numberIn = (unit: string) => z.number().register(units, { unit })

@@ -1,6 +1,6 @@
 import { selectVotes } from '../../shared/datasets/governance-records.ts'
 import { COUNTED, IS_COUNTED } from '../../shared/datasets/governance-scope.ts'
-import { defineKeyset, type Keyset } from '../answers/keyset.ts'
+import { defineKeyset, type Keyset } from '../formats/formats.ts'
 
 /** Newest first. */
 export const NEWEST_VOTES_FIRST: Keyset = defineKeyset(

@@ -9,7 +9,7 @@ import {
 } from '../../shared/datasets/governance-scope.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { oneOf } from '../parameters/kinds.ts'
 import type { Filter } from '../parameters/questions.ts'
 import { Problem } from '../problem/problem.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Scope } from '../../shared/datasets/governance-scope.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 
 const NOW = "fromUnixTimestamp64Milli({now: Int64}, 'UTC')"
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { selectPricePoints } from '../../shared/datasets/price-points.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { nextGridTime } from '../series/series.ts'
 
 const dayPrice = z.object({ at: z.int(), value: z.number() })

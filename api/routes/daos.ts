@@ -3,8 +3,8 @@ import { daoLinks } from '../../shared/datasets/daos.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { TOKEN_FACTS, TOKEN_LINKS } from '../../shared/datasets/token-records.ts'
 import { ACCOUNT_IDS, twitterCounts } from '../../shared/datasets/twitter.ts'
-import { defineList, listedDaos } from '../lists/list.ts'
-import { toObject } from '../records/columns.ts'
+import { toObject } from '../formats/formats.ts'
+import { defineList, listedDaos } from '../lists/lists.ts'
 
 /** The id of the account: from the registry, else from the last response of X. */
 const TWITTER_ID = `coalesce(d.twitter_id, nullIf(JSONExtractString(ifNull(

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { timeValue } from '../../shared/record-values.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { toLine } from '../../shared/text-line.ts'
 import { Problem } from '../problem/problem.ts'
 import { defineRoute } from '../route/define-route.ts'

@@ -1,8 +1,7 @@
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { TOKEN_FACTS, TOKEN_LINKS, tokenRecord } from '../../shared/datasets/token-records.ts'
-import { defineList, listedTokens } from '../lists/list.ts'
-import { lastCurrentRows } from '../lists/past-quotes.ts'
+import { defineList, lastCurrentRows, listedTokens } from '../lists/lists.ts'
 
 export const tokensRoute = defineList({
   operation: 'listTokens',

@@ -5,11 +5,10 @@ import { COUNTED, COUNTS, SOURCES, toScope } from '../../shared/datasets/governa
 import { governors } from '../../shared/datasets/governors.ts'
 import { countOrNull, idValue, numberOrNull, timeValue, uint64 } from '../../shared/record-values.ts'
 import { toWholeTokens } from '../../shared/whole-tokens.ts'
+import { answerRecords, toObject } from '../formats/formats.ts'
 import { findRead } from '../governance/counted.ts'
 import { findDelegating } from '../governance/delegates.ts'
 import { account } from '../parameters/kinds.ts'
-import { answerRecords } from '../records/answer.ts'
-import { toObject } from '../records/columns.ts'
 import { VALUES_PER_LIST } from '../route/cost.ts'
 import { defineRoute } from '../route/define-route.ts'
 

@@ -5,12 +5,15 @@ import type { Config } from '../../shared/config/config.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS, type TimeRange, toBucketStart, toMs } from '../../shared/intervals.ts'
-import type { SlotPayload } from '../../shared/queue/queues.ts'
-import { callRedis, toQueueName } from '../../shared/queue/queues.ts'
+import { callRedis, type SlotPayload, toQueueName } from '../../shared/queue/queues.ts'
 import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
-import { publishChange } from '../../shared/store/change-feed.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { type ProviderResults, readFailingTexts, toFailingTexts } from '../../shared/store/failing-providers.ts'
+import {
+  type Database,
+  type ProviderResults,
+  publishChange,
+  readFailingTexts,
+  toFailingTexts,
+} from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { Job } from '../job/define-job.ts'
 import { openState } from '../job/state.ts'

@@ -8,8 +8,7 @@ import { type Answer, type Ledger, openLedger } from '../../shared/ledger/ledger
 import { callRedis, type JobPayload, type JobReport } from '../../shared/queue/queues.ts'
 import { groupByEnd, snapshot } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { readEngineTime } from '../../shared/store/clickhouse.ts'
+import { type Database, readEngineTime } from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import {
   type Collector,
@@ -26,8 +25,7 @@ import {
 import { openState } from '../job/state.ts'
 import type { WorkerMetrics } from '../watch/worker-metrics.ts'
 import { announce, noteChange, reportFailing, toTimeRange } from './changes.ts'
-import type { Redact } from './collect.ts'
-import { type Collected, collect } from './collect.ts'
+import { type Collected, collect, type Redact } from './collect.ts'
 import { PartialFailureError } from './retries.ts'
 import { checkRows, withoutLater } from './rows.ts'
 

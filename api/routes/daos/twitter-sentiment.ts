@@ -3,8 +3,7 @@ import { daoLinks } from '../../../shared/datasets/daos.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterSentiment } from '../../../shared/datasets/twitter-sentiment.ts'
 import { idValue, timeValue } from '../../../shared/record-values.ts'
-import { defineList, listedDaos } from '../../lists/list.ts'
-import { lastCurrentRows } from '../../lists/past-quotes.ts'
+import { defineList, lastCurrentRows, listedDaos } from '../../lists/lists.ts'
 
 /** The shares of posts by mood. */
 export const shareValues = {

@@ -7,12 +7,10 @@ import {
 } from '../../../shared/datasets/index-points.ts'
 import { countBuckets, DAY_MS, HISTORY_START, INTERVALS, type TimeRange } from '../../../shared/intervals.ts'
 import type { BasketIndex } from '../../../shared/registry/index-records.ts'
-import { type Answer, MOST_CACHED } from '../../answers/answer.ts'
+import { type Answer, answerRecords, MOST_CACHED, toObject } from '../../formats/formats.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { integerParameter, optionalPage, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
-import { answerRecords } from '../../records/answer.ts'
-import { toObject } from '../../records/columns.ts'
 import { type AppContext, defineRoute } from '../../route/define-route.ts'
 import { toPoints } from '../../series/filled.ts'
 import {

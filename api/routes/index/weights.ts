@@ -5,7 +5,7 @@ import type { Element } from '../../../shared/registry/index-records.ts'
 import { type Contributions, toContributions, toSlots, toWorth } from '../../basket/contributions.ts'
 import { findSlot, readRuns, readSlotPrices } from '../../basket/runs.ts'
 import { INDEX_HEADERS } from '../../http/headers.ts'
-import { defineComputedList } from '../../lists/computed-list.ts'
+import { defineComputedList } from '../../lists/lists.ts'
 
 const weight = z
   .strictObject({

@@ -2,11 +2,20 @@ import { z } from 'zod'
 import { DEX_TRADE_VALUES, dexTrade, dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { END_OF_TIME, type TimeRange } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Representation } from '../../answers/formats.ts'
-import { defineKeyset, type Keyset, type Place, type SortPart } from '../../answers/keyset.ts'
+import {
+  answerRecords,
+  defineKeyset,
+  findOwnersOfPage,
+  IS_ANY,
+  inTables,
+  type Keyset,
+  type Owned,
+  type Place,
+  type Representation,
+  type SortPart,
+  toOwned,
+} from '../../formats/formats.ts'
 import { page, time } from '../../parameters/kinds.ts'
-import { answerRecords } from '../../records/answer.ts'
-import { findOwnersOfPage, IS_ANY, inTables, type Owned, toOwned } from '../../records/owned.ts'
 import { type AppContext, defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { checkRange, order } from '../../series/series.ts'

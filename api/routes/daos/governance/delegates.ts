@@ -7,6 +7,7 @@ import { toIdSql } from '../../../../shared/ids.ts'
 import { idValue, numberOrNull, timeValue, uint64 } from '../../../../shared/record-values.ts'
 import type { Dao } from '../../../../shared/registry/entities.ts'
 import { toWholeTokens } from '../../../../shared/whole-tokens.ts'
+import { toObject } from '../../../formats/formats.ts'
 import { DELEGATORS, findReading, requireDelegations, toPowers } from '../../../governance/delegates.ts'
 import { exactParameter } from '../../../governance/exact.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
@@ -15,17 +16,18 @@ import {
   answerSet,
   asOfParameter,
   checkPast,
+  createColumnSet,
+  EVERYTHING,
   findRecords,
   isBinary,
+  type ListQuery,
   type ListSource,
   loadSet,
+  type RecordSet,
   toListHead,
-} from '../../../lists/answer.ts'
-import { createColumnSet } from '../../../lists/columns.ts'
-import { EVERYTHING, type ListQuery, type RecordSet } from '../../../lists/engine.ts'
+} from '../../../lists/lists.ts'
 import { page } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
-import { toObject } from '../../../records/columns.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { delegatingDaoKind } from '../../../route/entities.ts'
 

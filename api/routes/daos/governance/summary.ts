@@ -4,7 +4,7 @@ import { COUNTED, COUNTS, toScope } from '../../../../shared/datasets/governance
 import { tokenPrices } from '../../../../shared/datasets/token-prices.ts'
 import { countOrNull, idValue, timeValue, uint64 } from '../../../../shared/record-values.ts'
 import { findStates, STATE } from '../../../governance/states.ts'
-import { defineList, listedDaos } from '../../../lists/list.ts'
+import { defineList, listedDaos } from '../../../lists/lists.ts'
 
 const summary = z
   .strictObject({
