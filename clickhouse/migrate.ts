@@ -6,9 +6,7 @@ import { z } from 'zod'
 import { runCommand } from '../shared/command.ts'
 import { readCommandLine } from '../shared/command-line.ts'
 import { type Config, loadCommandConfig } from '../shared/config/config.ts'
-import { datasets } from '../shared/datasets/list.ts'
 import { DataError } from '../shared/errors.ts'
-import { upgradeLedgers } from '../shared/ledger/ledger.ts'
 import { isMain, onStopSignal } from '../shared/process.ts'
 import {
   createDatabase,
@@ -253,7 +251,6 @@ async function main(): Promise<void> {
   else {
     await migrate(server, db, config.database, log)
     if (!values.schema) await putInForce(db, log)
-    await upgradeLedgers(db, datasets, log, Date.now())
   }
   await Promise.all([server.close(), db.close()])
 }

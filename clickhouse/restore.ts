@@ -1,9 +1,7 @@
 import { runCommand } from '../shared/command.ts'
 import { readCommandLine } from '../shared/command-line.ts'
 import { loadCommandConfig } from '../shared/config/config.ts'
-import { datasets } from '../shared/datasets/list.ts'
 import { DataError } from '../shared/errors.ts'
-import { upgradeLedgers } from '../shared/ledger/ledger.ts'
 import { isMain } from '../shared/process.ts'
 import { createParts, type OnPart } from '../shared/progress-bar.ts'
 import { countRows, createDatabase, type Database, type Lock, withLock } from '../shared/store/store.ts'
@@ -179,8 +177,6 @@ async function main(): Promise<void> {
     onTakenUp: () => console.error('continuing an interrupted restore of this backup'),
     onTable: ({ name, rows, equal }) => console.error(`${name}: ${rows} rows${equal ? '' : ', among other rows'}`),
   })
-  // A backup of an older version has no coverage.
-  await upgradeLedgers(db, datasets, createLog('restore', 'warn'), Date.now())
   await Promise.all([server.close(), db.close()])
   const rows = restored.reduce((sum, table) => sum + table.rows, 0)
   if (values.json) console.log(JSON.stringify({ database: db.name, rows, tables: restored }, null, 2))

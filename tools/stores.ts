@@ -4,10 +4,8 @@ import { migrate } from '../clickhouse/migrate.ts'
 import { putInForce } from '../clickhouse/registry.ts'
 import { type Config, hasValue, loadConfig, provideSettings } from '../shared/config/config.ts'
 import { clickhouseDir, redisDir } from '../shared/config/own-stores.ts'
-import { datasets } from '../shared/datasets/list.ts'
 import { DataError } from '../shared/errors.ts'
 import { findFreePort } from '../shared/free-port.ts'
-import { upgradeLedgers } from '../shared/ledger/ledger.ts'
 import { createDatabase } from '../shared/store/store.ts'
 import { createLog } from '../shared/telemetry/log.ts'
 import type { Part, Supervisor } from './supervisor.ts'
@@ -58,7 +56,6 @@ async function prepareSchema({ clickhouse, logLevel }: Config): Promise<void> {
   try {
     await migrate(server, db, clickhouse.database, log)
     await putInForce(db, log)
-    await upgradeLedgers(db, datasets, log, Date.now())
   } finally {
     await Promise.all([server.close(), db.close()])
   }

@@ -7,8 +7,7 @@ import type { Counting, OnCounted } from './types.ts'
 
 /** A client's window, as of the last command of this process. */
 interface Window {
-  /** Positions in the window that are reserved for the next requests of this process. */
-  next: number
+  /** Units that all processes have counted in the window. */
   last: number
   /** End of the window, in milliseconds of this process's monotonic clock. */
   endsAt: number
@@ -17,37 +16,28 @@ interface Window {
   isCounting: boolean
 }
 
-/**
- * At least `BURST` requests in one command are a burst. The process then reserves `AHEAD` further requests for each
- * request of the burst, but at most `MOST_AHEAD` of the remaining quota: no other process can use the reserved part.
- * Without reservations, counting eight concurrent requests takes four times the processor time.
- */
-const BURST = 4
-const AHEAD = 16
-const MOST_AHEAD = 1 / 64
 /** Maximum number of clients with a window in memory. Each request of other clients takes a command. */
 const MAX_WINDOWS = 10_000
 
-const isOpen = ({ endsAt }: Window) => performance.now() < endsAt
+/** Whether the quota is used up until the window ends: further requests need no command. */
+const isUsedUp = ({ last, endsAt }: Window, { requests }: Allowance) => last >= requests && performance.now() < endsAt
 
-/** Whether the next units need no command: their positions are reserved, or the quota is used up. */
-const isKnown = (window: Window, { requests }: Allowance, units: number) =>
-  isOpen(window) && (window.next + units - 1 <= window.last || window.last >= requests)
+/** Reports the result for units that end at a position in the window. */
+const report = (
+  { endsAt }: Window,
+  { requests }: Allowance,
+  { units, onCounted }: Window['waiting'][number],
+  end: number,
+) =>
+  onCounted({
+    isWithin: end - units < requests,
+    remaining: Math.max(0, requests - end),
+    resetMs: Math.max(0, endsAt - performance.now()),
+  })
 
-/** Assigns the next positions in the window to units, and reports the remaining quota. */
-function take(window: Window, { requests }: Allowance, { units, onCounted }: Window['waiting'][number]): void {
-  const first = window.next
-  window.next += units
-  const resetMs = Math.max(0, window.endsAt - performance.now())
-  onCounted({ isWithin: first <= requests, remaining: Math.max(0, requests - window.next + 1), resetMs })
-}
-
-/** Number of requests to reserve in addition to the waiting ones. */
-function countAhead(window: Window, { requests }: Allowance): number {
-  const { last, waiting } = window
-  if (waiting.length < BURST || !isOpen(window)) return 0
-  return Math.floor(Math.min(waiting.length * AHEAD, Math.max(0, requests - last) * MOST_AHEAD))
-}
+/** Rejects units without a command. */
+const reject = (window: Window, allowance: Allowance, one: Window['waiting'][number]) =>
+  report(window, allowance, one, window.last + one.units)
 
 /**
  * Counts requests in windows that begin with a client's first request: over all processes through Redis, or per process
@@ -68,19 +58,21 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
   const countWaiting = async (clientKey: string, allowance: Allowance, window: Window): Promise<void> => {
     const name = `${allowance.requests}/${allowance.seconds}`
     const limiter = limiters.get(name) ?? createLimiter(name, allowance)
-    const ahead = countAhead(window, allowance)
     const counted = window.waiting.splice(0)
     const units = counted.reduce((sum, one) => sum + one.units, 0)
     try {
       // Over its limit the library rejects with the state of the window.
-      const state = await limiter.consume(clientKey, units + ahead).catch((over: unknown) => {
+      const state = await limiter.consume(clientKey, units).catch((over: unknown) => {
         if (over instanceof RateLimiterRes) return over
         throw over
       })
       window.endsAt = performance.now() + state.msBeforeNext
       window.last = state.consumedPoints
-      window.next = state.consumedPoints - ahead - units + 1
-      for (const one of counted) take(window, allowance, one)
+      let end = state.consumedPoints - units
+      for (const one of counted) {
+        end += one.units
+        report(window, allowance, one, end)
+      }
     } catch (error) {
       for (const { onCounted } of counted) onCounted({ isWithin: false, remaining: 0, resetMs: 0 }, error)
     }
@@ -88,10 +80,8 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
   const countAll = async (clientKey: string, allowance: Allowance, window: Window): Promise<void> => {
     window.isCounting = true
     while (window.waiting.length > 0) {
-      const [first] = window.waiting
-      if (first === undefined || !isKnown(window, allowance, first.units))
-        await countWaiting(clientKey, allowance, window)
-      else for (const one of window.waiting.splice(0, 1)) take(window, allowance, one)
+      if (isUsedUp(window, allowance)) for (const one of window.waiting.splice(0)) reject(window, allowance, one)
+      else await countWaiting(clientKey, allowance, window)
     }
     window.isCounting = false
   }
@@ -106,9 +96,9 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
     count: ({ client: clientKey, allowance, units }, onCounted) => {
       // A changed allowance begins another window.
       const windowKey = `${clientKey} ${allowance.requests}/${allowance.seconds}`
-      const window = windows.get(windowKey) ?? { next: 1, last: 0, endsAt: 0, waiting: [], isCounting: false }
+      const window = windows.get(windowKey) ?? { last: 0, endsAt: 0, waiting: [], isCounting: false }
       const one = { units, onCounted }
-      if (!window.isCounting && isKnown(window, allowance, units)) return take(window, allowance, one)
+      if (!window.isCounting && isUsedUp(window, allowance)) return reject(window, allowance, one)
       windows.set(windowKey, window)
       window.waiting.push(one)
       if (!window.isCounting) void countAll(clientKey, allowance, window)

@@ -5,7 +5,6 @@ import type { OnPart } from '../progress-bar.ts'
 import type { Entity } from '../registry/entities.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { Database } from '../store/store.ts'
-import type { Logger } from '../telemetry/log.ts'
 import { readCompleteness, readUnserved } from './completeness.ts'
 import { findMissingExpected, readExpected, recordExpected } from './expected.ts'
 import { countMissing, explainMissing, readExplained } from './explain.ts'
@@ -34,7 +33,6 @@ import type {
   Report,
   StoredNote,
 } from './types.ts'
-import { recountUpgraded } from './upgrade.ts'
 
 export type {
   Answer,
@@ -210,19 +208,6 @@ export const openLedgers = (db: Database, datasets: readonly DatasetFacts[]): Le
   completeness: (registry, now) => readCompleteness(db, registry, datasets, now),
   unserved: (registry, now) => readUnserved(db, registry, datasets, now),
 })
-
-/**
- * Builds the coverage of a database that is older than the ledger, for every dataset with rows and without coverage.
- * Records the time since its first collection as expected. Safe to repeat; an interrupted call continues.
- */
-export function upgradeLedgers(
-  db: Database,
-  datasets: readonly LedgerDataset[],
-  log: Logger,
-  now: number,
-): Promise<void> {
-  return recountUpgraded(db, datasets, log, now)
-}
 
 /** Returns a dataset's completeness. Throws if it was not read, because a default of 0 would be a false figure. */
 export function completenessOf(

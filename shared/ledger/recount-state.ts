@@ -2,38 +2,24 @@ import { z } from 'zod'
 import type { Database } from '../store/store.ts'
 import type { LedgerDataset } from './types.ts'
 
-/**
- * State of the coverage that was stored by earlier versions. `begun` and `done`: it is computed from the rows.
- * `unproven`: it has buckets that were never read.
- */
-export type RecountState = 'begun' | 'done' | 'unproven'
-
+/** The job in `job_state` that has the state of coverage of earlier versions: `unproven` buckets were never read. */
 const JOB = 'recount'
 
-const state = z.object({ dataset: z.string(), value: z.string() })
+const state = z.object({ value: z.string() })
 
-/** Returns the states by dataset name. */
-export async function readRecountStates(db: Database): Promise<ReadonlyMap<string, string>> {
-  const states = await db.rows({
-    name: 'recount-states',
-    sql: 'SELECT name AS dataset, value FROM job_state FINAL WHERE job = {job: String}',
-    params: { job: JOB },
-    schema: state,
-  })
-  return new Map(states.map(({ dataset, value }) => [dataset, value]))
-}
-
-/** Stores a state, at a time in Unix milliseconds. */
-export function noteRecount(
-  db: Database,
-  { name }: Pick<LedgerDataset, 'name'>,
-  value: RecountState,
-  now: number,
-): Promise<void> {
-  return db.insert({ table: 'job_state', rows: [{ job: JOB, name, value, written_at: new Date(now).toISOString() }] })
+/** Notes that all stored buckets are proven, at a time in Unix milliseconds. */
+export function noteProven(db: Database, { name }: Pick<LedgerDataset, 'name'>, now: number): Promise<void> {
+  const row = { job: JOB, name, value: 'done', written_at: new Date(now).toISOString() }
+  return db.insert({ table: 'job_state', rows: [row] })
 }
 
 /** Returns whether stored buckets of a dataset with cursors may never have been read. */
 export async function isUnproven(db: Database, { name }: Pick<LedgerDataset, 'name'>): Promise<boolean> {
-  return (await readRecountStates(db)).get(name) === ('unproven' satisfies RecountState)
+  const [stored] = await db.rows({
+    name: 'recount-state',
+    sql: 'SELECT value FROM job_state FINAL WHERE job = {job: String} AND name = {name: String}',
+    params: { job: JOB, name },
+    schema: state,
+  })
+  return stored?.value === 'unproven'
 }

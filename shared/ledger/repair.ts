@@ -3,7 +3,7 @@ import { DataError, toReason } from '../errors.ts'
 import { groupBy } from '../group-by.ts'
 import { type Database, onCluster, readEngineTime, toLocal } from '../store/store.ts'
 import { recordExpected } from './expected.ts'
-import { noteRecount } from './recount-state.ts'
+import { noteProven } from './recount-state.ts'
 import { addCoverage, readCoverage, toYears } from './tables.ts'
 import type { LedgerDataset, NewExpectedRange, Report } from './types.ts'
 
@@ -25,7 +25,7 @@ export async function removeUnfounded(
   for (const group of groups.values()) await removeOf(db, dataset, group)
   if (!dataset.resumes) return
   await recordExpected(db, dataset, toRemovedRanges(dataset, unfounded))
-  await noteRecount(db, dataset, 'done', await readEngineTime(db))
+  await noteProven(db, dataset, await readEngineTime(db))
 }
 
 /** The time of the removed buckets of each entity. It counted as collected, so it is expected, whatever was requested. */

@@ -1,17 +1,10 @@
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import {
-  createRandom,
-  type LabelledText,
-  listTrainingTexts,
-  readTexts,
-  TESTS,
-  toTextKey,
-} from '../../tools/train-sentiment.ts'
 import { loadJudge, MOODS, wordList } from '../../workers/sentiment/model.ts'
 import { stripNames } from '../../workers/sentiment/mood.ts'
 import { atLeast, type Benchmark, type BenchRow, type BenchTable, type Findings } from './define-benchmark.ts'
+import { createRandom, type LabelledText, listTrainingTexts, readTexts, TESTS, toTextKey } from './train-sentiment.ts'
 
 /**
  * How well posts are judged: the model with its shipped weights, the word list, and packages where they are installed;

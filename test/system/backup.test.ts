@@ -12,12 +12,12 @@ import { migrate, requireMigrated } from '../../clickhouse/migrate.ts'
 import { putInForce } from '../../clickhouse/registry.ts'
 import { restore } from '../../clickhouse/restore.ts'
 import { discordMembers } from '../../shared/datasets/discord.ts'
-import { datasets } from '../../shared/datasets/list.ts'
 import { marketCap } from '../../shared/datasets/market-cap.ts'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { END_OF_TIME } from '../../shared/intervals.ts'
 import { recordExpected } from '../../shared/ledger/expected.ts'
+import { addFromRows } from '../../shared/ledger/recount.ts'
 import { noteStored, writeNotes } from '../../shared/ledger/tables.ts'
-import { recountUpgraded } from '../../shared/ledger/upgrade.ts'
 import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/store.ts'
 import { toProgram } from '../../tools/children.ts'
@@ -58,7 +58,7 @@ async function backUpPrices(name: string, migrations?: string) {
   const source = await createEmpty()
   await migrate(source.server, source.db, source.db.name, silent, migrations)
   await storeMarket(source.db, { keys: [1, 2], until: SITE_NOW, points: 3, stepMs: 300_000 })
-  await recountUpgraded(source.db, datasets, silent, SITE_NOW)
+  await addFromRows(source.db, tokenPrices, SITE_NOW)
   const folder = join(folders, name)
   const manifest = await backUp(source.db, folder, () => {})
   return { source, folder, manifest }

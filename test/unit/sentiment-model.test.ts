@@ -1,8 +1,8 @@
 import { readFileSync, statSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { type LabelledText, toTextKey, train } from '../../tools/train-sentiment.ts'
 import { createFeatureReader, toTokens } from '../../workers/sentiment/features.ts'
 import { loadJudge, toBytes, toModel, WEIGHTS_FILE, wordList } from '../../workers/sentiment/model.ts'
+import { type LabelledText, toTextKey, train } from '../bench/train-sentiment.ts'
 
 const PLAIN = [
   'the vote starts today',

@@ -80,7 +80,7 @@ export function toModel(bytes: Buffer): Judge {
   const weights = toWeights(bytes)
   if (weights.lexicon !== LEXICON)
     throw new Error(
-      `sentiment weights: trained with the word list ${weights.lexicon}, this is ${LEXICON}; run tools/train-sentiment.ts`,
+      `sentiment weights: trained with the word list ${weights.lexicon}, this is ${LEXICON}; run test/bench/train-sentiment.ts`,
     )
   const toScores = createScorer(weights)
   const { balance, calibration } = weights

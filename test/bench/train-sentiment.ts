@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { brotliDecompressSync } from 'node:zlib'
-import { isMain } from '../shared/process.ts'
-import { BUCKET_BITS, createFeatureReader, DENSE, toTokens } from '../workers/sentiment/features.ts'
-import { LEXICON } from '../workers/sentiment/lexicon.ts'
-import { createScorer, toBytes, toModel, toSoftmax, WEIGHTS_FILE, type Weights } from '../workers/sentiment/model.ts'
-import { toScore } from '../workers/sentiment/mood.ts'
+import { isMain } from '../../shared/process.ts'
+import { BUCKET_BITS, createFeatureReader, DENSE, toTokens } from '../../workers/sentiment/features.ts'
+import { LEXICON } from '../../workers/sentiment/lexicon.ts'
+import { createScorer, toBytes, toModel, toSoftmax, WEIGHTS_FILE, type Weights } from '../../workers/sentiment/model.ts'
+import { toScore } from '../../workers/sentiment/mood.ts'
 
 /** A labelled text; labels are positions in `MOODS`. */
 export interface LabelledText {
@@ -399,7 +399,7 @@ function crossValidate(input: TrainingInput, group: number, folds: number): void
 if (isMain(import.meta.url)) {
   const { values } = parseArgs({
     options: {
-      data: { type: 'string', default: process.env.UPSTREAM_DATA_DIR ?? '../shared/data' },
+      data: { type: 'string', default: process.env.UPSTREAM_DATA_DIR ?? '../../shared/data' },
       checkouts: { type: 'string', default: '..' },
       modules: { type: 'string', default: 'node_modules' },
       out: { type: 'string', default: fileURLToPath(WEIGHTS_FILE) },
