@@ -7,9 +7,8 @@ import {
   selectPricePoints,
   toPriceRows,
 } from '../../shared/datasets/price-points.ts'
-import { isWithin } from '../../shared/datasets/time-range.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
-import { INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
+import { INTERVALS, type Interval, isWithin, type TimeRange } from '../../shared/intervals.ts'
 import { idValue } from '../../shared/record-values.ts'
 import type { Database } from '../../shared/store/store.ts'
 import { withSignal } from '../cache/single-flight.ts'
@@ -42,6 +41,10 @@ export const writePoints = (
   })
 
 const STATEMENT = 'historic-financial'
+
+const ROWS = Object.fromEntries(INTERVALS.map((interval) => [interval, toPriceRows(interval)])) as Readonly<
+  Record<Interval, ReturnType<typeof toPriceRows>>
+>
 /** The columns of the rows of one token. */
 export const toColumnTypes = (interval: Interval): ColumnTypes => ({
   ...(interval === '5m' ? {} : { bucket_at: 'DateTime' }),
@@ -64,7 +67,7 @@ export async function readStoredRows(
   interval: Interval,
   ranges: readonly PointsRange[],
 ): Promise<StoredRows[]> {
-  const { table, time, isOfInterval } = toPriceRows(interval)
+  const { table, time, isOfInterval } = ROWS[interval]
   const isInRanges = ranges.map((_, number) => `(token = {token${number}: UInt64} AND ${isWithin(time, number)})`)
   const columns = { token: 'UInt64', ...toColumnTypes(interval) }
   const bytes = await readAnswer(db, {

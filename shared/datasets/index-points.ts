@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { toIdSql } from '../ids.ts'
+import { isWithin } from '../intervals.ts'
 import { idValue, timeValue, usd } from '../record-values.ts'
 import { defineDataset } from './define-dataset.ts'
-import { isWithin } from './time-range.ts'
 import { tokenPrices } from './token-prices.ts'
 
 /**

@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { INTERVAL_SECONDS, type Interval } from '../intervals.ts'
+import { INTERVAL_SECONDS, type Interval, isWithin } from '../intervals.ts'
 import { numberIn, timeValue, usd } from '../record-values.ts'
-import { isWithin } from './time-range.ts'
 import { tokenPrices } from './token-prices.ts'
 
 const tokens = numberIn('tokens')
