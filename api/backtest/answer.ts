@@ -1,6 +1,6 @@
 import { DAY_MS } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { Problem } from '../problem/problem.ts'
 import { type BackTest, runBackTest } from './back-test.ts'
 import { DEFAULT_DAYS, readMarket, type StoredMarket } from './market.ts'

@@ -1,8 +1,8 @@
 import { z } from 'zod'
+import { toPriceRows } from '../../shared/datasets/price-points.ts'
 import { DAY_MS, toBucketStart } from '../../shared/intervals.ts'
 import type { BasketIndex } from '../../shared/registry/index-records.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { toTier } from '../prices/points.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { Problem } from '../problem/problem.ts'
 import type { RegistryCandidate } from './question.ts'
 import type { Market } from './rule.ts'
@@ -49,13 +49,13 @@ export async function readMarket(
   const start = toNextDay(query.start ?? Math.max(end - DEFAULT_DAYS * DAY_MS, earliest ?? 0))
   checkRange({ start, lastDay, earliest })
   const days = Array.from({ length: (lastDay - start) / DAY_MS + 2 }, (_, at) => start + (at - 1) * DAY_MS)
-  const { table, time, isOfTier } = toTier('1d')
+  const { table, time, isOfInterval } = toPriceRows('1d')
   const rows = await db.rows({
     name: 'basket-prices',
     sql: `SELECT token, groupArray(intDiv(toUnixTimestamp(${time}), 86400)) AS days, groupArray(price) AS prices,
   groupArray(market_cap) AS caps, toUnixTimestamp64Milli(max(toDateTime64(observed_at, 3, 'UTC'))) AS as_of
 FROM ${table} FINAL
-WHERE ${isOfTier} AND token IN {tokens: Array(UInt64)}
+WHERE ${isOfInterval} AND token IN {tokens: Array(UInt64)}
   AND ${time} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${time} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
 GROUP BY token`,
     params: { tokens: keys, from: start - DAY_MS, to: lastDay + DAY_MS },
@@ -87,10 +87,10 @@ const toDayText = (ms: number) => new Date(ms).toISOString().slice(0, 10)
 const invalid = (param: string, detail: string) => new Problem('invalid_parameter', detail, { param })
 
 async function readFirstDay(db: Database, tokens: readonly number[]): Promise<number | undefined> {
-  const { table, time, isOfTier } = toTier('1d')
+  const { table, time, isOfInterval } = toPriceRows('1d')
   const [row] = await db.rows({
     name: 'basket-first-day',
-    sql: `SELECT toUnixTimestamp64Milli(toDateTime64(min(${time}), 3, 'UTC')) AS first FROM ${table} WHERE ${isOfTier} AND token IN {tokens: Array(UInt64)}`,
+    sql: `SELECT toUnixTimestamp64Milli(toDateTime64(min(${time}), 3, 'UTC')) AS first FROM ${table} WHERE ${isOfInterval} AND token IN {tokens: Array(UInt64)}`,
     params: { tokens },
     settings: { max_threads: 1 },
     schema: firstDay,

@@ -1,8 +1,6 @@
 import { z } from 'zod'
+import { columnTypes } from '../../shared/record-values.ts'
 import type { FORMATS } from './representation.ts'
-
-/** The ClickHouse types of values that cannot be derived from their schemas. */
-export const columnTypes = z.registry<{ readonly type: string }>()
 
 /** A column of an answer: its name, and its SQL in a row with `record`. */
 export interface Column {
@@ -62,9 +60,17 @@ export const toJsonType = (schema: z.ZodType): string => toType(schema, toJsonLe
 const toColumnType = (schema: z.ZodType): string =>
   toType(schema, (value) => columnTypes.get(value)?.type ?? toJsonLeaf(value))
 
-/** SQL for an object from its values in the order of its members. */
-export const toObject = (schema: z.ZodObject, values: string): string =>
-  `CAST(tuple(${values}), $type$${toColumnType(schema)}$type$)`
+/** SQL for an object from its values: by name, or as a list in the order of its members. */
+export function toObject<Schema extends z.ZodObject>(
+  schema: Schema,
+  values: string | Readonly<Record<keyof Schema['shape'] & string, string>>,
+): string {
+  const list =
+    typeof values === 'string'
+      ? values
+      : Object.keys(schema.shape).map((name) => values[name as keyof Schema['shape'] & string])
+  return `CAST(tuple(${[list].flat().join(', ')}), $type$${toColumnType(schema)}$type$)`
+}
 
 /** A nullable object is a Variant in ClickHouse; its members can be extracted only from its JSON. */
 function flattenNullable(schema: z.ZodObject, path: readonly string[], sql: string): Column[] {

@@ -25,7 +25,7 @@ export {
   toStream,
   withByteOrderMark,
 } from './answer.ts'
-export { columnTypes, toColumns, toJsonType, toObject } from './columns.ts'
+export { toColumns, toJsonType, toObject } from './columns.ts'
 export {
   countBytes,
   type Deflated,
@@ -49,7 +49,6 @@ export {
   refuseCursor,
   type SortOrder,
   type SortPart,
-  toIdSql,
   toOrdered,
 } from './keyset.ts'
 export { findOwnersOfPage, IS_ANY, inTables, type Owned, toOwned } from './owned.ts'
@@ -77,18 +76,11 @@ export {
   writeArray,
 } from './rows.ts'
 export {
-  countOrNull,
-  idValue,
   MEMBER_TYPES,
   type Member,
   type MemberKind,
-  numberOrNull,
   type RecordSource,
-  timeValue,
   toComparable,
   toMembers,
-  uint8,
-  uint32,
-  uint64,
   writeRecords,
 } from './table.ts'

@@ -3,10 +3,6 @@ import { z } from 'zod'
 import { toJson } from '../../shared/json.ts'
 import { Problem } from '../problem/problem.ts'
 
-/** SQL for a record's public id from the parts of its natural key, like `toId` (docs/contract.md, section 3). */
-export const toIdSql = (...parts: readonly string[]): string =>
-  `lower(hex(substring(SHA256(concat(${parts.map((part) => `toString(${part})`).join(", '\\x1f', ")})), 1, 12)))`
-
 /** Rank of a UTF-16 unit among code points: surrogates, which encode the highest ones, come last. */
 const toRank = (unit: number) => (unit < 0xd800 ? unit : unit < 0xe000 ? unit + 0x2000 : unit - 0x800)
 

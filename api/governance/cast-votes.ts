@@ -1,5 +1,6 @@
+import { selectVotes } from '../../shared/datasets/governance-records.ts'
+import { COUNTED, IS_COUNTED } from '../../shared/datasets/governance-scope.ts'
 import { defineKeyset, type Keyset } from '../formats/formats.ts'
-import { COUNTED, IS_COUNTED } from './counted.ts'
 
 /** Newest first. */
 export const NEWEST_VOTES_FIRST: Keyset = defineKeyset(
@@ -9,17 +10,12 @@ export const NEWEST_VOTES_FIRST: Keyset = defineKeyset(
 )
 
 // The statement fixes one DAO key: only then does ClickHouse read rows in the order of the rest of the sorting key.
-const IS_SELECTED = `dao = {daos: Array(UInt64)}[1] AND ${IS_COUNTED}
-  AND ({proposal: String} = '' OR proposal = {proposal: String})`
+const IS_REQUESTED = `dao = {daos: Array(UInt64)}[1] AND ({proposal: String} = '' OR proposal = {proposal: String})`
 
-/**
- * Selects the requested votes: of the one DAO in scope, and of one proposal unless `proposal` is empty; choices as
- * JSON.
- */
-export const CAST_VOTES = `
-WITH ${COUNTED}
-SELECT dao, created_at, proposal, voter, space, choice, voting_power, power_exact, decimals FROM dao_cast_votes FINAL
-WHERE ${IS_SELECTED} AND NOT is_replaced`
+/** The requested votes: of the one DAO in scope, and of one proposal unless `proposal` is empty. */
+export const CAST_VOTES = selectVotes(IS_REQUESTED)
+
+const IS_SELECTED = `${IS_REQUESTED} AND ${IS_COUNTED}`
 
 export const VOTES_COUNT = `
 WITH ${COUNTED}

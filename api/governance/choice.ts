@@ -1,14 +1,6 @@
-import { z } from 'zod'
-import { columnTypes } from '../formats/formats.ts'
+import { CHOICE_TYPE } from '../../shared/datasets/governance-records.ts'
 
-const TYPE = 'Variant(Array(Float64), Float64, Map(String, Float64), String)'
-
-/** A voter's choice, in the form of the proposal's voting type. */
-export const choiceValue = z
-  .union([z.number(), z.array(z.number()), z.record(z.string(), z.number()), z.string()])
-  .register(columnTypes, { type: TYPE })
-
-const as = (sql: string) => `CAST(${sql}, '${TYPE}')`
+const as = (sql: string) => `CAST(${sql}, '${CHOICE_TYPE}')`
 
 /** Converts the stored JSON of a choice to the names of the choices, which `choices` lists from number 1 on. */
 export function toChoiceText(json: string, choices: string): string {

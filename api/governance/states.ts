@@ -1,11 +1,9 @@
 import { z } from 'zod'
-import { toOutcome } from '../../shared/datasets/governors.ts'
+import type { Scope } from '../../shared/datasets/governance-scope.ts'
 import type { Database } from '../../shared/store/store.ts'
-import type { Scope } from './counted.ts'
 
-export const STATES = ['active', 'closed', 'pending', 'unsettled'] as const
-
-const NOW = "fromUnixTimestamp64Milli({now: Int64}, 'UTC')"
+/** SQL of the parameter `now`, Unix milliseconds. */
+export const NOW = "fromUnixTimestamp64Milli({now: Int64}, 'UTC')"
 
 /**
  * The state of a proposal at `now` (Unix milliseconds), with its details as `d`; null if its times are unknown. An
@@ -13,12 +11,6 @@ const NOW = "fromUnixTimestamp64Milli({now: Int64}, 'UTC')"
  * until its source has counted all votes.
  */
 export const STATE = `multiIf(d.outcome != '', 'closed', isNull(d.starts_at) OR isNull(d.ends_at), NULL, d.starts_at > ${NOW}, 'pending', d.ends_at > ${NOW}, 'active', d.scores_state = 'pending', 'unsettled', 'closed')`
-
-/** The outcome of a proposal at `now`, with its details as `d`; empty if it has none. */
-export const OUTCOME = toOutcome(NOW)
-
-/** From when a proposal can be or could be executed; null if it was canceled or has expired. */
-export const EXECUTABLE_AT = `if(${OUTCOME} IN ('canceled', 'expired'), NULL, d.executable_at)`
 
 const changes = z.object({ last: z.int(), next: z.int() })
 

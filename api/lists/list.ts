@@ -76,8 +76,8 @@ interface List extends Omit<Described, 'tag'> {
   readonly name: string
   /** SQL of the time of the newest datum of a record: DateTime64(3). */
   readonly asOf: string
-  /** SQL of the record's members, in order. `{charts: String}` is the URL prefix of charts. */
-  readonly values: string
+  /** SQL of the record's members, by name or in order. `{charts: String}` is the URL prefix of charts. */
+  readonly values: string | Readonly<Record<string, string>>
   /** SQL of the tables that are joined to the entities. */
   readonly joins?: string
   /** SQL for the records as they were known at `{at: Int64}`. Without it the route has no `asOf`. */
@@ -111,13 +111,17 @@ export interface ListRoute extends Route {
   toSource(appContext: Pick<AppContext, 'config' | 'registry'>, at?: number): ListSource
 }
 
+/** The values of a record, and that of the member which `include` brings. */
+const withValue = (values: List['values'], included: List['included']): List['values'] => {
+  if (included === undefined) return values
+  const { name, value } = included
+  return typeof values === 'string' ? `${values}, ${value}` : { ...values, [name]: value }
+}
+
 /** The statement that loads the records: `key`, `name`, `market_cap`, `as_of`, `record`. */
 function toRecordsSql(list: List, isPast: boolean, included?: List['included']): string {
   const { from, alias } = list.of
-  const record =
-    included === undefined
-      ? toObject(list.record, list.values)
-      : toObject(included.record, `${list.values}, ${included.value}`)
+  const record = toObject(included?.record ?? list.record, withValue(list.values, included))
   // For a past moment the keys are those of the entities that existed then.
   const isListed = isPast ? 'true' : `${alias}.live`
   return `

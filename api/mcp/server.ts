@@ -1,5 +1,5 @@
 import { type CallToolResult, McpServer } from '@modelcontextprotocol/server'
-import { version } from '../openapi/document.ts'
+import { version } from '../../shared/manifest.ts'
 import { toAdvice } from './advice.ts'
 import type { Tool, ToolAnswer } from './define-tool.ts'
 import { Mistake } from './mistake.ts'

@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { z } from 'zod'
+import { license, version } from '../../shared/manifest.ts'
 import { problemBody } from '../problem/problem.ts'
 import type { Route } from '../route/define-route.ts'
 import { toFailures } from './failures.ts'
@@ -21,13 +19,6 @@ const TAGS: Readonly<Record<string, string>> = {
   Alerts: "Alerts of the operator's rules, as records and as feeds.",
   Service: 'The state of the service and of its data.',
 }
-
-const manifest = z
-  .object({ version: z.string(), license: z.string() })
-  .parse(JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')))
-
-/** The version of this service. */
-export const { version } = manifest
 
 const DESCRIPTION = `Read-only data about decentralized organizations (DAOs) and their tokens. Times are ISO 8601 UTC, money is in US dollars, percent changes are percents (1.5 is +1.5 %), and an unknown number is null, never 0.
 
@@ -51,7 +42,7 @@ export function toOpenApi(routes: readonly Route[]): OpenApi {
       version,
       summary: 'Data about DAOs, their tokens and an index of them',
       description: DESCRIPTION,
-      license: { name: manifest.license, identifier: manifest.license },
+      license: { name: license, identifier: license },
     },
     servers: [{ url: '/', description: 'Where this document comes from.' }],
     security: [],

@@ -1,12 +1,10 @@
 import { z } from 'zod'
+import { selectPricePoints } from '../../shared/datasets/price-points.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/store.ts'
 import { nextGridTime } from '../series/series.ts'
-import { pointsSql } from './points.ts'
 
-const POINTS = 288
-
-const pricePoint = z.object({ at: z.int(), value: z.number() })
+const dayPrice = z.object({ at: z.int(), value: z.number() })
 const quoted = z.object({ change: z.number().nullable() })
 
 /** The value of the token's `financialData.percentChange24h`. */
@@ -16,15 +14,15 @@ const CHANGE = 'SELECT percent_change_24h AS change FROM token_quotes FINAL WHER
 export async function readDay(db: Database, token: { readonly key: number }, now: number) {
   const to = nextGridTime(now)
   const from = to - DAY_MS
-  const params = { token: token.key, from, to, limit: POINTS }
+  const params = { entities: [token.key], from, to }
   const settings = { max_threads: 1 }
   const [points, [quote]] = await Promise.all([
     db.rows({
       name: 'chart-24h',
-      sql: `SELECT toUnixTimestamp64Milli(as_of) AS at, price AS value FROM (${pointsSql('5m').columns})`,
+      sql: `SELECT toUnixTimestamp64Milli(as_of) AS at, price AS value FROM (${selectPricePoints('5m')})`,
       params,
       settings,
-      schema: pricePoint,
+      schema: dayPrice,
     }),
     db.rows({ name: 'chart-24h-change', sql: CHANGE, params: { token: token.key }, settings, schema: quoted }),
   ])

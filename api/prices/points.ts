@@ -1,45 +1,23 @@
 import { z } from 'zod'
 import { createBatcher } from '../../shared/batcher.ts'
-import { DataError, toReason } from '../../shared/errors.ts'
-import { INTERVAL_SECONDS, INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
-import { type Database, withSignal } from '../../shared/store/store.ts'
 import {
-  idValue,
-  inTime,
-  numberOrNull,
-  type Representation,
-  type Rows,
-  readAnswer,
-  timeValue,
-  toObject,
-} from '../formats/formats.ts'
+  observationSource,
+  PRICE_POINT,
+  pricePoint,
+  STORED_PRICES,
+  selectPricePoints,
+  toPriceRows,
+} from '../../shared/datasets/price-points.ts'
+import { DataError, toReason } from '../../shared/errors.ts'
+import { INTERVALS, type Interval, isWithin, type TimeRange } from '../../shared/intervals.ts'
+import { idValue } from '../../shared/record-values.ts'
+import { type Database, withSignal } from '../../shared/store/store.ts'
+import { inTime, type Representation, type Rows, readAnswer, toObject } from '../formats/formats.ts'
 import type { PointsRange, StoredPoints, StoredRows } from '../route/stored-points.ts'
 import { toChunkMs, writeRows } from '../series/chunks.ts'
 import { type ColumnTypes, readNative, selectRange, selectToken } from './stored-rows.ts'
 
-/** The values of a point. */
-const quote = z
-  .strictObject({
-    USD: z
-      .strictObject({
-        price: z.number().describe('Price of one token.'),
-        volume_24h: numberOrNull.describe('Trading volume of the previous 24 hours on all markets; null if unknown.'),
-        market_cap: numberOrNull.describe('Price times circulating supply; null if unknown.'),
-        total_supply: numberOrNull.describe('Total supply in tokens; null if unknown.'),
-        circulating_supply: numberOrNull.describe('Circulating supply in tokens; null if unknown.'),
-        timestamp: timeValue.describe('Time of the observation itself.'),
-      })
-      .describe('In US dollars.'),
-  })
-  .meta({ id: 'PriceQuote', description: 'Observed values by currency.' })
-
-/** A point of a series; a table row has the same members after those of its token. */
-export const pricePoint = z
-  .strictObject({
-    timestamp: timeValue.describe('Start of the bucket.'),
-    quote: quote.describe('The first observation of the bucket.'),
-  })
-  .describe('One bucket of a series of prices.')
+/** A table row has the members of a point after those of its token. */
 export const priceRow = z.strictObject({
   id: idValue.describe('Id of the token.'),
   name: z.string().describe('Name of the token.'),
@@ -47,87 +25,15 @@ export const priceRow = z.strictObject({
   ...pricePoint.shape,
 })
 
-/** The provider of an observation, which `include=source` adds to points and rows. */
-const SOURCE =
-  'Provider of the observation; null for observations of versions that did not store it. With `include=source`.'
-export const observationSource = { source: z.string().nullable().describe(SOURCE) }
-export const sourcedPoint = pricePoint.extend(observationSource)
-/** A point in the documentation. */
-export const documentedPoint = pricePoint
-  .extend({ source: observationSource.source.optional().describe(SOURCE) })
-  .meta({ id: 'PricePoint', description: 'One bucket of a series of prices.' })
+/** The same with the provider of the observation. */
 export const sourcedRow = priceRow.extend(observationSource)
 
 /** Whether an answer has the provider of each observation. */
 export const hasSource = ({ fields }: Pick<Representation, 'fields'>): boolean => fields.includes('source')
 
-/** SQL of observations (`as_of`) with their `source`; `where` limits the providers' rows to those of the tokens. */
-export const withSourceSql = (observations: string, token: string, where: string): string => `
-SELECT p.*, nullIf(toString(s.provider), '') AS source FROM (${observations}) AS p
-LEFT JOIN (SELECT token AS token_key, observed_at AS at, provider FROM price_sources FINAL WHERE ${where}) AS s
-  ON s.token_key = ${token} AND s.at = p.as_of`
-
-export const VALUES = 'price, volume_24h, market_cap, total_supply, circulating_supply'
-
-/** SQL for the members of a point, from a row with `bucket`, `as_of` and `VALUES`. */
-export const POINT = `bucket, tuple(tuple(${VALUES}, as_of))`
-
-const AS_POINT = toObject(pricePoint, POINT)
-const AS_QUOTE = toObject(quote, `tuple(${VALUES}, as_of)`)
-
-/** The table of an interval's points: the raw series for the finest interval, a part of the roll-ups for the others. */
-export function toTier(interval: Interval): { table: string; time: string; isOfTier: string } {
-  if (interval === '5m') return { table: 'token_prices', time: 'observed_at', isOfTier: 'true' }
-  const isOfTier = `interval_seconds = ${INTERVAL_SECONDS[interval]}`
-  return { table: 'token_price_rollups', time: 'bucket_at', isOfTier }
-}
-
-/**
- * SQL condition for the range in the parameters `token`, `from` and `to`; with several ranges each name ends with its
- * number.
- */
-export const RANGE = (column: string, number: number | '' = '') => `token = {token${number}: UInt64}
-  AND ${column} >= fromUnixTimestamp64Milli({from${number}: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to${number}: Int64}, 'UTC')`
-
-// `from` and `to` lie on the grid of the interval, so that a range of observations is a range of complete buckets.
-const FINE = `
-SELECT toDateTime64(toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC'), 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}, _part
-FROM token_prices FINAL
-WHERE ${RANGE('observed_at')}
-ORDER BY token, observed_at
-LIMIT 1 BY bucket`
-
-const coarse = ({ table, isOfTier }: ReturnType<typeof toTier>) => `
-SELECT toDateTime64(bucket_at, 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}, _part
-FROM ${table} FINAL
-WHERE ${isOfTier} AND ${RANGE('bucket_at')}
-ORDER BY token, interval_seconds, bucket_at`
-
-/**
- * SQL for the points of a token (parameters `token`, `from` and `to` in Unix milliseconds on the grid, `limit`), oldest
- * first: `all` selects all of them. With `limit`: `columns` adds the table part of each, `rows` has the API's shape,
- * and `records` has that shape with the time.
- */
-export function pointsSql(interval: Interval): { all: string; columns: string; rows: string; records: string } {
-  const all = interval === '5m' ? FINE : coarse(toTier(interval))
-  const columns = `${all}\nLIMIT {limit: UInt32}`
-  return {
-    all,
-    columns,
-    rows: `SELECT bucket AS timestamp, ${AS_QUOTE} AS quote FROM (${columns})`,
-    records: `SELECT bucket AS row_at, as_of, ${AS_POINT} AS record FROM (${columns})`,
-  }
-}
-
-/**
- * SQL for the observations of a token's points (parameters `token`, `from` and `to` as above), unordered, each with its
- * table part. Contains all observations of a bucket, while `pointsSql` selects the first.
- */
-export function observationsSql(interval: Interval): string {
-  const { table, time, isOfTier } = toTier(interval)
-  const bucket = interval === '5m' ? "toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC')" : time
-  return `SELECT ${bucket} AS bucket, observed_at AS as_of, ${VALUES}, _part FROM ${table} FINAL WHERE ${isOfTier} AND ${RANGE(time)}`
-}
+/** SQL for the points of tokens as `row_at`, `as_of` and `record`. Parameters: those of `isInPriceRange`. */
+export const pointRecordsSql = (interval: Interval): string =>
+  `SELECT bucket AS row_at, as_of, ${toObject(pricePoint, PRICE_POINT)} AS record FROM (${selectPricePoints(interval)})`
 
 /** The points as ClickHouse writes them, byte for byte the same as `writeJson` writes them from stored rows. */
 export const writePoints = (
@@ -135,30 +41,23 @@ export const writePoints = (
   { token, interval, ...range }: TimeRange & { readonly token: number; readonly interval: Interval },
 ): Promise<Rows> =>
   writeRows(db, {
-    name: 'historic-financial',
-    sql: pointsSql(interval).records,
-    params: { token, ...range, limit: ALL },
+    name: STATEMENT,
+    sql: pointRecordsSql(interval),
+    params: { entities: [token], ...range },
   })
 
-/** More points than any range may have. */
-const ALL = 4_294_967_295
-
 const STATEMENT = 'historic-financial'
-/** Stored columns. Planning the expressions of the other columns takes ClickHouse longer than reading a day. */
-const STORED = {
-  price_code: 'Int64',
-  circulating_supply: 'Nullable(Float64)',
-  market_cap_code: 'Nullable(Int64)',
-  volume_24h_code: 'Nullable(Int64)',
-  total_supply: 'Nullable(Float64)',
-}
 
+const ROWS = Object.fromEntries(INTERVALS.map((interval) => [interval, toPriceRows(interval)])) as Readonly<
+  Record<Interval, ReturnType<typeof toPriceRows>>
+>
 /** The columns of the rows of one token. */
 export const toColumnTypes = (interval: Interval): ColumnTypes => ({
   ...(interval === '5m' ? {} : { bucket_at: 'DateTime' }),
   observed_at: "DateTime64(3, 'UTC')",
-  ...STORED,
+  ...STORED_PRICES,
 })
+
 /**
  * The planner used without the analyzer considers only the columns that a statement names. The analyzer resolves the
  * expressions of all columns, which takes a quarter of the time for one day.
@@ -174,12 +73,12 @@ export async function readStoredRows(
   interval: Interval,
   ranges: readonly PointsRange[],
 ): Promise<StoredRows[]> {
-  const { table, time, isOfTier } = toTier(interval)
-  const isInRanges = ranges.map((_, number) => `(${RANGE(time, number)})`).join(' OR ')
+  const { table, time, isOfInterval } = ROWS[interval]
+  const isInRanges = ranges.map((_, number) => `(token = {token${number}: UInt64} AND ${isWithin(time, number)})`)
   const columns = { token: 'UInt64', ...toColumnTypes(interval) }
   const bytes = await readAnswer(db, {
     name: STATEMENT,
-    sql: `SELECT ${Object.keys(columns).join(', ')} FROM ${table} FINAL WHERE ${isOfTier} AND (${isInRanges}) ORDER BY token, ${time}`,
+    sql: `SELECT ${Object.keys(columns).join(', ')} FROM ${table} FINAL WHERE ${isOfInterval} AND (${isInRanges.join(' OR ')}) ORDER BY token, ${time}`,
     params: Object.assign({}, ...ranges.map(toParams)),
     format: 'Native',
     settings: SETTINGS,

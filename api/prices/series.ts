@@ -1,5 +1,14 @@
 import { z } from 'zod'
 import { RUNS, toSeriesDueEnd } from '../../shared/buckets.ts'
+import {
+  isInPriceRange,
+  PRICE_POINT,
+  pricePoint,
+  selectPricePoints,
+  selectPrices,
+  sourcedPoint,
+  withSources,
+} from '../../shared/datasets/price-points.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import {
   countBuckets,
@@ -27,46 +36,30 @@ import {
 } from '../series/series.ts'
 import { answerQuestion, toAnswer } from '../series/series-answer.ts'
 import { countByChunk, type SeriesSource, toSeries } from '../series/series-source.ts'
-import {
-  hasSource,
-  isShort,
-  observationsSql,
-  POINT,
-  pointsSql,
-  pricePoint,
-  priceRow,
-  RANGE,
-  SHORT_CHUNKS,
-  sourcedPoint,
-  sourcedRow,
-  toColumnTypes,
-  withSourceSql,
-  writePoints,
-} from './points.ts'
+import { hasSource, isShort, priceRow, SHORT_CHUNKS, sourcedRow, toColumnTypes, writePoints } from './points.ts'
 import { packRows, selectRange, unpackRows, writeJson } from './stored-rows.ts'
 import { countCoarse } from './table.ts'
 
 /** Records of one token's series: a point alone, or a table row that includes the token. */
 const RECORDS = {
-  point: { record: pricePoint, values: POINT, constants: {} },
+  point: { record: pricePoint, values: PRICE_POINT, constants: {} },
   row: {
     record: priceRow,
-    values: `{id: String}, {name: String}, {symbol: String}, ${POINT}`,
+    values: `{id: String}, {name: String}, {symbol: String}, ${PRICE_POINT}`,
     constants: { id: '{id: String}', name: '{name: String}', symbol: '{symbol: String}' },
   },
 } as const
 
 /** The same with the provider of each observation. */
 const SOURCED_RECORDS = {
-  point: { ...RECORDS.point, record: sourcedPoint, values: `${POINT}, source` },
+  point: { ...RECORDS.point, record: sourcedPoint, values: `${PRICE_POINT}, source` },
   row: { ...RECORDS.row, record: sourcedRow, values: `${RECORDS.row.values}, source` },
 } as const
 
 /** The series with providers. It is not cached, because few clients request it. */
 function toSourced({ key, id, name, symbol }: Token, isTable: boolean): SeriesSource {
   const { record, values, constants } = SOURCED_RECORDS[isTable ? 'row' : 'point']
-  const toObservations = (interval: Interval) =>
-    withSourceSql(pointsSql(interval).all, '{token: UInt64}', RANGE('observed_at'))
+  const toObservations = (interval: Interval) => withSources(selectPricePoints(interval), isInPriceRange('observed_at'))
   return {
     name: 'historic-financial-sources',
     dataset: tokenPrices,
@@ -76,7 +69,7 @@ function toSourced({ key, id, name, symbol }: Token, isTable: boolean): SeriesSo
     intervals: INTERVALS,
     sql: (interval) =>
       `SELECT bucket AS row_at, as_of, ${toObject(record, values)} AS record FROM (${toObservations(interval)})`,
-    params: { token: key, id, name, symbol },
+    params: { entities: [key], id, name, symbol },
   }
 }
 
@@ -102,8 +95,8 @@ function toSource(
     constants,
     intervals: INTERVALS,
     sql: (interval) =>
-      `SELECT bucket AS row_at, as_of, ${toObject(record, values)} AS record FROM (${pointsSql(interval).all})`,
-    params: { token: key, id, name, symbol },
+      `SELECT bucket AS row_at, as_of, ${toObject(record, values)} AS record FROM (${selectPricePoints(interval)})`,
+    params: { entities: [key], id, name, symbol },
     cached: {
       key: `${tokenPrices.name} ${key}`,
       ...(isTable ? { before: { id, name, symbol } } : {}),
@@ -114,8 +107,8 @@ function toSource(
             ? writeJson(await storedPoints[interval]({ token: key, ...range }, abandoned))
             : writePoints(db, { token: key, interval, ...range }),
         count: (db, interval, range, toChunkSql) => {
-          const params = { token: key, ...range }
-          return countByChunk(db, { name: 'historic-financial', sql: observationsSql(interval), params }, toChunkSql)
+          const params = { entities: [key], ...range }
+          return countByChunk(db, { name: 'historic-financial', sql: selectPrices(interval), params }, toChunkSql)
         },
         toStored: (interval) => ({
           until: toSeriesDueEnd(tokenPrices, interval, now()),

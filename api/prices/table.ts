@@ -1,5 +1,12 @@
 import { z } from 'zod'
 import { RUNS, toYear } from '../../shared/buckets.ts'
+import {
+  isInPriceRange,
+  PRICE_POINT,
+  PRICE_POINT_HASH,
+  selectPricePoints,
+  withSources,
+} from '../../shared/datasets/price-points.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
@@ -8,36 +15,18 @@ import { type Answer, type Representation, toObject } from '../formats/formats.t
 import { toCoarseHeaders } from '../http/headers.ts'
 import type { AppContext } from '../route/define-route.ts'
 import { answerSeriesTable } from '../series/table.ts'
-import { hasSource, POINT, priceRow, sourcedRow, toTier, VALUES, withSourceSql } from './points.ts'
+import { hasSource, priceRow, sourcedRow } from './points.ts'
 
-// Lets the sorting key limit the range if a page continues in the middle of a token.
-const OF_SEVERAL = (column: string) => `token IN {entities: Array(UInt64)}
-  AND ${column} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
-  AND (token != {resumed: UInt64} OR ${column} >= fromUnixTimestamp64Milli({resume: Int64}, 'UTC'))`
-
-const FINE_OF_SEVERAL = `
-SELECT token, toDateTime64(toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC'), 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}
-FROM token_prices FINAL
-WHERE ${OF_SEVERAL('observed_at')}
-ORDER BY token, observed_at
-LIMIT 1 BY token, bucket
-LIMIT {limit: UInt64}`
-
-const coarseOfSeveral = ({ table, isOfTier }: ReturnType<typeof toTier>) => `
-SELECT token, toDateTime64(bucket_at, 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}
-FROM ${table} FINAL
-WHERE ${isOfTier} AND ${OF_SEVERAL('bucket_at')}
-ORDER BY token, interval_seconds, bucket_at
-LIMIT {limit: UInt64}`
+/** Lets the sorting key limit the range if a page continues in the middle of a token. */
+const isInPage = (time: string) =>
+  `${isInPriceRange(time)} AND (token != {resumed: UInt64} OR ${time} >= fromUnixTimestamp64Milli({resume: Int64}, 'UTC'))`
 
 const named = (list: string) => `transform(token, {keys: Array(UInt64)}, {${list}: Array(String)}, '')`
-const ROW = `${named('ids')}, ${named('names')}, ${named('symbols')}, ${POINT}`
+const ROW = `${named('ids')}, ${named('names')}, ${named('symbols')}, ${PRICE_POINT}`
 const AS_ROW = toObject(priceRow, ROW)
 const AS_SOURCED_ROW = toObject(sourcedRow, `${ROW}, source`)
-/** The rows of all tokens with the provider of each observation. */
-const withSources = (rows: string) => withSourceSql(rows, 'p.token', OF_SEVERAL('observed_at'))
 
-const toPoints = (interval: Interval) => (interval === '5m' ? FINE_OF_SEVERAL : coarseOfSeveral(toTier(interval)))
+const toPoints = (interval: Interval) => `${selectPricePoints(interval, isInPage)} LIMIT {limit: UInt64}`
 
 /** SQL that counts the points of a table that fulfil `isCounted`, a condition on `p`. */
 const countPointsSql = (interval: Interval, join: string, isCounted: string): string =>
@@ -140,9 +129,9 @@ export async function answerPriceTable(
     dataset: tokenPrices,
     order: 'asc',
     sql: isSourced
-      ? `SELECT *, token AS owner, bucket AS row_at, ${AS_SOURCED_ROW} AS record FROM (${withSources(rows)}) ORDER BY owner, row_at`
+      ? `SELECT *, token AS owner, bucket AS row_at, ${AS_SOURCED_ROW} AS record FROM (${withSources(rows, isInPage('observed_at'))}) ORDER BY owner, row_at`
       : `SELECT *, token AS owner, bucket AS row_at, ${AS_ROW} AS record FROM (${rows})`,
-    rowHash: `sipHash64(tuple(token, bucket, as_of, ${VALUES}${isSourced ? ', source' : ''}))`,
+    rowHash: isSourced ? `sipHash64(tuple(${PRICE_POINT_HASH}, source))` : PRICE_POINT_HASH,
     identity: JSON.stringify(labels),
     params: { keys: call.entities.map(({ key }) => key), ...labels },
     readUpTo: NEWEST_PRICE,

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
+import { idValue } from '../../shared/record-values.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { toStaleAt } from '../../shared/store/store.ts'
 import { findReason } from '../coverage/ranges.ts'
-import { type Answer, idValue } from '../formats/formats.ts'
+import type { Answer } from '../formats/formats.ts'
 import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { Problem } from '../problem/problem.ts'
-import type { Described } from '../route/define-route.ts'
-import { type AppContext, defineRoute, type RequestCall, type Route } from '../route/define-route.ts'
+import { type AppContext, type Described, defineRoute, type RequestCall, type Route } from '../route/define-route.ts'
 import type { EntityKind, Named } from '../route/entities.ts'
 
 /** A section of a profile: the record that another route returns for the same entity, or for a related one. */

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { END_OF_TIME } from '../../shared/intervals.ts'
-import { answerRecords, defineKeyset, idValue, numberOrNull, timeValue, toObject } from '../formats/formats.ts'
+import { idValue, numberOrNull, timeValue } from '../../shared/record-values.ts'
+import { answerRecords, defineKeyset, toObject } from '../formats/formats.ts'
 import { page, time } from '../parameters/kinds.ts'
 import { defineRoute } from '../route/define-route.ts'
 

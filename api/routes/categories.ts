@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { idValue } from '../formats/formats.ts'
+import { idValue } from '../../shared/record-values.ts'
 import { defineComputedList } from '../lists/lists.ts'
 
 const categoryRecord = z

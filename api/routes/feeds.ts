@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import { timeValue } from '../../shared/record-values.ts'
 import type { Database } from '../../shared/store/store.ts'
 import { toLine } from '../../shared/text-line.ts'
-import { timeValue } from '../formats/formats.ts'
 import { Problem } from '../problem/problem.ts'
 import { defineRoute } from '../route/define-route.ts'
 import { ALERTS_HOLD_MS, ruleName } from './alerts.ts'

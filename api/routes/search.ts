@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { idValue } from '../formats/formats.ts'
+import { idValue } from '../../shared/record-values.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { answerComputed, EVERYTHING } from '../lists/lists.ts'
 import { include, limit, searchText } from '../parameters/kinds.ts'

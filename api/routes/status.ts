@@ -5,6 +5,7 @@ import { indexPoints } from '../../shared/datasets/index-points.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { CADENCES, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { type Completeness, completenessOf, openLedgers } from '../../shared/ledger/ledger.ts'
+import { timeValue } from '../../shared/record-values.ts'
 import {
   type FailingProviders,
   FRESHNESS_STATES,
@@ -17,7 +18,6 @@ import {
   toUnpricedNote,
 } from '../../shared/store/store.ts'
 import type { Count } from '../coverage/counts.ts'
-import { timeValue } from '../formats/formats.ts'
 import { defineRoute } from '../route/define-route.ts'
 
 const failing = z

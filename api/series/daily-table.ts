@@ -1,7 +1,8 @@
 import type { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
+import { toIdSql } from '../../shared/ids.ts'
 import { INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
-import { type Answer, IS_ANY, type Owned, toIdSql, toOwned } from '../formats/formats.ts'
+import { type Answer, IS_ANY, type Owned, toOwned } from '../formats/formats.ts'
 import type { Described } from '../route/define-route.ts'
 import type { EntityKind, Named } from '../route/entities.ts'
 

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { toIdSql } from '../ids.ts'
+import { idValue, numberIn, timeValue, usd } from '../record-values.ts'
 import { MOST_MARKET_USD, MOST_PRICE_USD, MOST_TOKENS } from './bounds.ts'
 import { defineDataset } from './define-dataset.ts'
 
@@ -137,3 +139,29 @@ export const dexTrades = defineDataset({
   hasHistory: true,
   series: { table: 'dex_trades', entity: 'token', time: 'traded_at' },
 })
+
+/** A trade (docs/contract.md, section 4). */
+export const dexTrade = z
+  .strictObject({
+    recordedAt: timeValue.describe('Time of the block that holds the trade.'),
+    transactionHash: z.string().describe('Hash of the transaction on the chain; one may hold several trades.'),
+    _id: idValue.describe('Id of the trade.'),
+    amount: numberIn('tokens').describe('Tokens that were traded.'),
+    token: idValue.describe('Id of the token.'),
+    amountUsd: usd.nullable().describe('Value in US dollars; null if the price of the other token is unknown.'),
+    type: z.enum(['BUY', 'SELL']).describe('Whether the trader bought or sold the token.'),
+    price: usd.nullable().describe('Price of one token in US dollars; null if `amountUsd` is null.'),
+  })
+  .meta({ id: 'DexTrade', description: 'A trade of a token on a decentralized exchange.' })
+
+/** SQL of the members of a trade, from its row; `token` is the key of its token. */
+export const DEX_TRADE_VALUES = {
+  recordedAt: 'traded_at',
+  transactionHash: 'transaction_hash',
+  _id: toIdSql("'trade'", 'chain', 'transaction_hash', 'log_index'),
+  amount: 'amount',
+  token: 'token',
+  amountUsd: 'amount_usd',
+  type: 'toString(side)',
+  price: 'price',
+} as const satisfies Readonly<Record<keyof typeof dexTrade.shape, string>>

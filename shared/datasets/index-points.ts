@@ -1,4 +1,7 @@
 import { z } from 'zod'
+import { toIdSql } from '../ids.ts'
+import { isWithin } from '../intervals.ts'
+import { idValue, timeValue, usd } from '../record-values.ts'
 import { defineDataset } from './define-dataset.ts'
 import { tokenPrices } from './token-prices.ts'
 
@@ -32,6 +35,34 @@ export const indexPoints = defineDataset({
   series: { table: 'index_points', entity: 'index_key', time: 'observed_at' },
 })
 
+/** A point of the Index. */
+export const indexPoint = z
+  .strictObject({
+    _id: idValue.describe('Id of the point.'),
+    valueUsd: usd.meta({ description: 'Value of the basket in US dollars.' }),
+    composition: idValue.meta({ description: 'Id of the active composition.' }),
+    createdAt: timeValue.meta({ description: 'Start of the 5-minute slot.' }),
+  })
+  .meta({ id: 'IndexPoint', description: 'Value of the Index in one slot.' })
+
+/** SQL of the members of a point, from a row of `selectIndexPoints`. `{id: String}` is the id of the index. */
+export const INDEX_POINT_VALUES = {
+  _id: toIdSql("'index'", '{id: String}', 'toUnixTimestamp64Milli(created_at)'),
+  valueUsd: 'value_usd',
+  composition: 'composition',
+  createdAt: 'created_at',
+} as const
+
+/**
+ * SQL for the points of an index in order: its key, `created_at`, `as_of`, `value_usd` and `composition`. By default of
+ * the indexes `{entities: Array(UInt64)}` in a range (`isWithin`).
+ */
+export const selectIndexPoints = (isInRange: (time: string) => string = isWithin): string =>
+  `SELECT index_key, created_at, observed_at AS as_of, value_usd, composition
+FROM index_points FINAL
+WHERE index_key IN {entities: Array(UInt64)} AND ${isInRange('created_at')}
+ORDER BY index_key, created_at`
+
 /**
  * The first price of each member in each 5-minute slot of a range: `token`, `slot`, `first_price` and `first_at`. A
  * slot without an observation has no row. Parameters: `tokens`, and `from` and `to` in Unix milliseconds.
@@ -39,7 +70,5 @@ export const indexPoints = defineDataset({
 export const SLOT_PRICES = `SELECT token, toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC') AS slot, argMin(price, observed_at) AS first_price,
       min(observed_at) AS first_at
     FROM token_prices FINAL
-    WHERE has({tokens: Array(UInt64)}, token)
-      AND observed_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
-      AND observed_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
+    WHERE has({tokens: Array(UInt64)}, token) AND ${isWithin('observed_at')}
     GROUP BY token, slot`

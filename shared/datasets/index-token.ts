@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { timeValue, usd } from '../record-values.ts'
 import { MOST_PRICE_USD } from './bounds.ts'
 import { defineDataset } from './define-dataset.ts'
 
@@ -33,3 +34,20 @@ export const indexToken = defineDataset({
   lagsBehindSlot: true,
   series: { table: 'index_token', entity: 'index_key', time: 'created_at' },
 })
+
+const decimalText = z.string().regex(/^\d+(\.\d+)?$/)
+
+/** The Index Token at one block, with exact decimals. */
+export const indexTokenRecord = z
+  .strictObject({
+    value: decimalText.meta({ description: 'Ether locked in the Index Token contract: an exact decimal.' }),
+    totalSupply: decimalText.meta({ description: 'Index Tokens in circulation: an exact decimal.' }),
+    valueUsd: usd.meta({ description: 'Price of one Index Token in USD.' }),
+    createdAt: timeValue.meta({ description: 'Time of the block that was read.' }),
+  })
+  .meta({ id: 'IndexToken', description: 'The Index Token as it was last read.' })
+
+/** SQL for the readings that fulfil a condition, of the indexes `{entities: Array(UInt64)}`. */
+export const selectIndexToken = (isSelected: string): string =>
+  `SELECT index_key, value, total_supply, value_usd, created_at FROM index_token FINAL
+WHERE index_key IN {entities: Array(UInt64)} AND ${isSelected}`

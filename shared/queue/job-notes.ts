@@ -1,7 +1,6 @@
 import type { Job as QueuedJob } from 'bullmq'
 import { z } from 'zod'
-import type { JobPayload, JobReport } from './queues.ts'
-import { callRedis } from './queues.ts'
+import { callRedis, type JobPayload, type JobReport } from './queues.ts'
 
 export type Queued = QueuedJob<JobPayload, JobReport>
 

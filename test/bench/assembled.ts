@@ -1,5 +1,5 @@
 import { JSON_SETTINGS } from '../../api/formats/formats.ts'
-import { pointsSql } from '../../api/prices/points.ts'
+import { pointRecordsSql } from '../../api/prices/points.ts'
 import { DAY_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { createClient, isGood } from './arrivals.ts'
@@ -58,8 +58,8 @@ async function measureCold(
   const straight = async ({ token, from }: Day) => {
     const stream = await database.reader.stream({
       name: 'bench-day',
-      sql: pointsSql('5m').rows,
-      params: { token: token.key, from, to: from + DAY_MS, limit: 288 },
+      sql: `SELECT record.timestamp AS timestamp, record.quote AS quote FROM (${pointRecordsSql('5m')})`,
+      params: { entities: [token.key], from, to: from + DAY_MS },
       settings: { ...JSON_SETTINGS, output_format_json_array_of_rows: 1 },
     })
     for await (const _ of stream);

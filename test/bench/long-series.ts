@@ -1,6 +1,6 @@
 import { get, type IncomingMessage } from 'node:http'
 import { JSON_SETTINGS } from '../../api/formats/formats.ts'
-import { pointsSql } from '../../api/prices/points.ts'
+import { pointRecordsSql } from '../../api/prices/points.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { atMost, type BenchContext, type BenchRow } from './define-benchmark.ts'
 import type { BenchDatabase } from './engine.ts'
@@ -41,8 +41,8 @@ export async function measureLongSeries(
     drain(
       await database.reader.stream({
         name: 'bench-series',
-        sql: pointsSql('5m').rows,
-        params: { token: token.key, from: from(points), to: now + STEP, limit: points },
+        sql: `SELECT record.timestamp AS timestamp, record.quote AS quote FROM (${pointRecordsSql('5m')})`,
+        params: { entities: [token.key], from: from(points), to: now + STEP },
         settings: { ...JSON_SETTINGS, output_format_json_array_of_rows: 1 },
       }),
     )

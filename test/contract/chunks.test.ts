@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { MOST_CACHED, writeArray } from '../../api/formats/formats.ts'
-import { pointsSql } from '../../api/prices/points.ts'
+import { pointRecordsSql } from '../../api/prices/points.ts'
 import { toSeriesRange } from '../../api/series/series.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { DAY_MS, HOUR_MS, INTERVALS, type Interval } from '../../shared/intervals.ts'
@@ -118,8 +118,12 @@ async function request(of: TestApi, path: string): Promise<Answered> {
 /** Returns the series as written by one statement. */
 async function readStraight({ token, interval, start, end, limit = 1_000_000 }: RecordedRequest): Promise<string> {
   const { from, to } = toSeriesRange({ start, end, interval }, clock.now)
-  const params = { token: token.key, from, to, limit }
-  const { body } = await writeArray(database.db, { name: 'straight', sql: pointsSql(interval).records, params })
+  const params = { entities: [token.key], from, to, limit }
+  const { body } = await writeArray(database.db, {
+    name: 'straight',
+    sql: `${pointRecordsSql(interval)} LIMIT {limit: UInt32}`,
+    params,
+  })
   return `{"name":${JSON.stringify(token.name)},"id":"${token.id}","data":${body}}`
 }
 

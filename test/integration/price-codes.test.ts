@@ -4,9 +4,10 @@ import { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Rows } from '../../api/formats/formats.ts'
-import { type pricePoint, readStoredRows, toColumnTypes, toTier, writePoints } from '../../api/prices/points.ts'
+import { readStoredRows, toColumnTypes, writePoints } from '../../api/prices/points.ts'
 import { packRows, unpackRows, writeJson } from '../../api/prices/stored-rows.ts'
 import type { StoredRows } from '../../api/route/stored-points.ts'
+import { type pricePoint, toPriceRows } from '../../shared/datasets/price-points.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/store.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -134,12 +135,12 @@ const HEX = (column: string) =>
 
 /** The values' bits as ClickHouse stores them, without conversion to text. */
 async function readBits({ db }: TestDatabase, interval: Interval, token: number) {
-  const { table, time, isOfTier } = toTier(interval)
+  const { table, time, isOfInterval } = toPriceRows(interval)
   const columns = Object.keys(point.shape)
   const rows = await db.rows({
     name: 'bits',
     sql: `SELECT ${columns.map((column) => `${HEX(column)} AS ${column}`).join(', ')}
-      FROM (SELECT token, ${time}, ${columns.join(', ')} FROM ${table} FINAL WHERE ${isOfTier} AND token >= {token: UInt64} AND token < {token: UInt64} + ${ABREAST})
+      FROM (SELECT token, ${time}, ${columns.join(', ')} FROM ${table} FINAL WHERE ${isOfInterval} AND token >= {token: UInt64} AND token < {token: UInt64} + ${ABREAST})
       ORDER BY ${time}, token`,
     params: { token },
     schema: point,

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Manifest } from '../../clickhouse/backup/files.ts'
-import { readManifest } from '../../clickhouse/backup/files.ts'
+import { type Manifest, readManifest } from '../../clickhouse/backup/files.ts'
 import { toSchemaOf } from '../../clickhouse/backup/schema-of.ts'
 import { loadMigrations } from '../../clickhouse/migrate.ts'
 import { loadBaseline } from '../support/baseline.ts'

@@ -37,6 +37,9 @@ const INTERFACES = [
 /** Tests of two modules together: coverage of the files that a publication writes, and of the answers of a run. */
 const TESTS_OF_TWO_MODULES = ['test/integration/publish.test.ts', 'test/unit/range-coverage.test.ts']
 
+/** Files of workers that still import routes of the API. The list only becomes shorter: shared/datasets/ has what both need. */
+const WORKERS_WITH_ROUTES = ['workers/publish/datasets.ts', 'workers/publish/define-published.ts']
+
 /** The files of a folder, each with the files that it imports. */
 const importsOf = remembering((house: string) =>
   filesOf(house).map((file) => {
@@ -105,6 +108,17 @@ describe('modules', () => {
     expect(tested.filter(({ rooms }) => rooms.size === 1).length).toBeGreaterThan(30)
     const ofSeveral = tested.filter(({ rooms }) => rooms.size > 1).map(({ file }) => file)
     expect(ofSeveral.sort()).toEqual(TESTS_OF_TWO_MODULES)
+  })
+
+  it('of workers and of the API do not import each other', () => {
+    const toOther = (house: string, other: string) =>
+      readImports([house]).filter(({ imported }) => imported.some((one) => one.startsWith(`${other}/`)))
+    expect(toOther('api', 'workers').map(({ file }) => file)).toEqual([])
+    expect(
+      toOther('workers', 'api')
+        .map(({ file }) => file)
+        .sort(),
+    ).toEqual(WORKERS_WITH_ROUTES)
   })
 
   it('are all listed in docs/development.md', () => {

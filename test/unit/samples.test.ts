@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import type { JobState } from '../../workers/job/state.ts'
-import { createAllowance } from '../../workers/job/state.ts'
+import { createAllowance, type JobState } from '../../workers/job/state.ts'
 import type { PostsSource } from '../../workers/providers/x/posts.ts'
 import { loadJudge } from '../../workers/sentiment/model.ts'
 import { openSamples } from '../../workers/sentiment/sample.ts'

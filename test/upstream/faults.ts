@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { z } from 'zod'
-import type { Provider, Reply, UpstreamRequest } from './exchange.ts'
-import { htmlReply, jsonReply, textReply } from './exchange.ts'
+import { htmlReply, jsonReply, type Provider, type Reply, textReply, type UpstreamRequest } from './exchange.ts'
 
 /**
  * A fault. `truncate` announces the complete body and disconnects midway. `cut` sends half of the body as if it were

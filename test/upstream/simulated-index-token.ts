@@ -1,5 +1,4 @@
-import type { BasketIndex } from '../../shared/registry/index-records.ts'
-import { findComposition } from '../../shared/registry/index-records.ts'
+import { type BasketIndex, findComposition } from '../../shared/registry/index-records.ts'
 import type { IndexTokenContract } from './chain.ts'
 import { toNoiseKey, unit } from './noise.ts'
 import { HOUR } from './world.ts'

@@ -1,12 +1,6 @@
-import { toIdSql } from '../../api/formats/formats.ts'
-import { COUNTED, COUNTS, SOURCES, toScope, toSource } from '../../api/governance/counted.ts'
-import { toTier, VALUES } from '../../api/prices/points.ts'
-import type { Route } from '../../api/route/define-route.ts'
 import { marketCapRoute } from '../../api/routes/aggregated/market-cap.ts'
 import { treasuryValueRoute } from '../../api/routes/aggregated/treasury-value.ts'
 import { feesHistoricRoute } from '../../api/routes/daos/fees/historic.ts'
-import { governanceProposalsRoute } from '../../api/routes/daos/governance/proposals.ts'
-import { governanceVotesRoute, VOTE_ID } from '../../api/routes/daos/governance/votes.ts'
 import { ratingsRoute } from '../../api/routes/daos/ratings.ts'
 import { historicDiscordRoute } from '../../api/routes/daos/socials/historic-discord.ts'
 import { historicTelegramRoute } from '../../api/routes/daos/socials/historic-telegram.ts'
@@ -21,53 +15,109 @@ import {
 import { IS_PARTIAL } from '../../api/routes/daos/treasury.ts'
 import { SHARES } from '../../api/routes/daos/twitter-sentiment.ts'
 import { SAMPLE, twitterSentimentSamplesRoute } from '../../api/routes/daos/twitter-sentiment-samples.ts'
-import { daosRoute } from '../../api/routes/daos.ts'
-import { indexHistoricRoute } from '../../api/routes/index/historic.ts'
-import { indexTokenRoute } from '../../api/routes/index/token-data.ts'
-import { historicDexTradesRoute } from '../../api/routes/tokens/historic-dex-trades.ts'
-import { historicFinancialRoute } from '../../api/routes/tokens/historic-financial.ts'
 import { holdersHistoricRoute, TOP_10 } from '../../api/routes/tokens/holders/historic.ts'
-import { tokensRoute } from '../../api/routes/tokens.ts'
-import { dexTrades } from '../../shared/datasets/dex-trades.ts'
+import { DAO_VALUES, daoRecord, FROM_DAOS } from '../../shared/datasets/dao-records.ts'
+import { DEX_TRADE_VALUES, dexTrade, dexTrades } from '../../shared/datasets/dex-trades.ts'
 import { discordMembers } from '../../shared/datasets/discord.ts'
 import { daoFees } from '../../shared/datasets/fees.ts'
 import { governance } from '../../shared/datasets/governance.ts'
-import { toOutcome } from '../../shared/datasets/governors.ts'
+import {
+  FROM_PROPOSALS,
+  proposalOfSource,
+  selectVotes,
+  toProposalValues,
+  VOTE_VALUES,
+  voteOfSource,
+} from '../../shared/datasets/governance-records.ts'
+import { COUNTED, OF_SCOPE, SOURCES, toScope } from '../../shared/datasets/governance-scope.ts'
 import { tokenHolders } from '../../shared/datasets/holders.ts'
-import { indexPoints } from '../../shared/datasets/index-points.ts'
-import { indexToken } from '../../shared/datasets/index-token.ts'
+import { indexPoint, indexPoints, selectIndexPoints } from '../../shared/datasets/index-points.ts'
+import { indexToken, indexTokenRecord, selectIndexToken } from '../../shared/datasets/index-token.ts'
 import { marketCap } from '../../shared/datasets/market-cap.ts'
+import { pricePoint, selectPricePoints, toPriceRows } from '../../shared/datasets/price-points.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { daoRatings } from '../../shared/datasets/ratings.ts'
 import { telegramMembers } from '../../shared/datasets/telegram.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { FROM_TOKENS, TOKEN_FACTS, tokenRecord } from '../../shared/datasets/token-records.ts'
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
 import { treasuryValue } from '../../shared/datasets/treasury-value.ts'
 import { twitterCounts } from '../../shared/datasets/twitter.ts'
 import { twitterSentiment } from '../../shared/datasets/twitter-sentiment.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import { asTime, DAY, daily, documented, from, type Published, RANGE, sums } from './define-published.ts'
+import {
+  type Columns,
+  DAY,
+  daily,
+  documented,
+  from,
+  type Published,
+  RANGE,
+  sums,
+  toValues,
+} from './define-published.ts'
 
-const FIVE_MINUTES = asTime("toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC')")
-
-function toPriceRows(interval: Interval): string {
-  const { table, time, isOfTier } = toTier(interval)
-  const bucket = interval === '5m' ? FIVE_MINUTES : asTime(time)
-  const first = interval === '5m' ? '\nORDER BY token, observed_at LIMIT 1 BY token, timestamp' : ''
-  return `SELECT token AS key, ${bucket} AS timestamp, observed_at, ${VALUES}
-FROM ${table} FINAL WHERE ${isOfTier} AND ${RANGE(time)}${first}`
-}
+const toPublishedPrices = (interval: Interval) =>
+  `SELECT token AS key, bucket AS timestamp, as_of AS observed_at, * EXCEPT (token, bucket, as_of)
+FROM (${selectPricePoints(interval, RANGE)})`
 
 const allGovernance = ({ daos }: Registry) => ({ ...toScope(daos, SOURCES) })
 const proposals = { table: 'dao_proposals', time: 'created_at' }
 const votes = { table: 'dao_cast_votes', time: 'created_at' }
-const TRADE_ID = toIdSql("'trade'", 'chain', 'transaction_hash', 'log_index')
+const ofIndex = ({ index }: Registry) => ({ entities: [index.key] })
 
-/** A route with the record that its parameter widens. */
-function ofSource(route: Route): Route {
-  return { ...route, record: route.recordWith?.record }
-}
+const TOKENS: Columns<typeof TOKEN_FACTS> = [
+  ['contract_address', 'contractAddress'],
+  ['decimals', 'decimal'],
+  ['chain_id', 'chain'],
+  ['cmc_id', 'cmcId'],
+  ['live', 'live'],
+]
+const DAOS: Columns<typeof DAO_VALUES> = [
+  ['slug', 'slug'],
+  ['category_ids', 'category'],
+  ['chain_ids', 'chain'],
+  ['mission', 'mission'],
+  ['description', 'description'],
+  ['website', 'website'],
+  ['live', 'live'],
+  ['verified', 'verified'],
+]
+const DEX_TRADES: Columns<typeof DEX_TRADE_VALUES> = [
+  ['traded_at', 'recordedAt'],
+  ['trade_id', '_id'],
+  ['transaction_hash', 'transactionHash'],
+  ['type', 'type'],
+  ['amount', 'amount'],
+  ['amount_usd', 'amountUsd'],
+  ['price', 'price'],
+]
+const PROPOSALS: Columns<ReturnType<typeof toProposalValues>> = [
+  ['created_at', 'createdAt'],
+  ['proposal_id', '_id'],
+  ['title', 'title'],
+  ['author', 'author'],
+  ['choices', 'choices'],
+  ['scores', 'scores'],
+  ['scores_total', 'scoresTotal'],
+  ['votes', 'votes'],
+  ['quorum', 'quorum'],
+  ['starts_at', 'startsAt'],
+  ['ends_at', 'endsAt'],
+  ['source', 'source'],
+  ['outcome', 'outcome'],
+]
+const VOTES: Columns<typeof VOTE_VALUES> = [
+  ['created_at', 'createdAt'],
+  ['vote_id', '_id'],
+  ['proposal_id', 'proposal'],
+  ['voter', 'voter'],
+]
+const VOTES_AFTER_CHOICE: Columns<typeof VOTE_VALUES> = [
+  ['voting_power', 'votingPower'],
+  ['source', 'source'],
+]
 
 /** Every dataset of the publication, in the order in which it is written. */
 export const published: readonly Published[] = [
@@ -75,31 +125,15 @@ export const published: readonly Published[] = [
     name: 'tokens',
     description: 'All tokens of the registry, including ended ones.',
     about: 'token',
-    rows: () => 'SELECT key, contract_address, decimals, chain_id, cmc_id, live FROM tokens FINAL',
-    columns: from(tokensRoute, [
-      ['contract_address', 'contractAddress'],
-      ['decimals', 'decimal'],
-      ['chain_id', 'chain'],
-      ['cmc_id', 'cmcId'],
-      ['live', 'live'],
-    ]),
+    rows: () => `SELECT t.key AS key, ${toValues(TOKEN_FACTS, TOKENS)} ${FROM_TOKENS}`,
+    columns: from(tokenRecord, TOKENS),
   },
   {
     name: 'daos',
     description: 'All DAOs of the registry, including ended ones.',
     about: 'dao',
-    rows: () =>
-      'SELECT key, slug, category_ids, chain_ids, mission, description, website, live, verified FROM daos FINAL',
-    columns: from(daosRoute, [
-      ['slug', 'slug'],
-      ['category_ids', 'category'],
-      ['chain_ids', 'chain'],
-      ['mission', 'mission'],
-      ['description', 'description'],
-      ['website', 'website'],
-      ['live', 'live'],
-      ['verified', 'verified'],
-    ]),
+    rows: () => `SELECT d.key AS key, ${toValues(DAO_VALUES, DAOS)} ${FROM_DAOS}`,
+    columns: from(daoRecord, DAOS),
   },
   {
     name: 'prices',
@@ -108,16 +142,16 @@ export const published: readonly Published[] = [
     of: tokenPrices,
     about: 'token',
     intervals: INTERVALS,
-    extent: toTier,
-    rows: toPriceRows,
-    columns: from(historicFinancialRoute, [
+    extent: toPriceRows,
+    rows: toPublishedPrices,
+    columns: from(pricePoint, [
       ['timestamp', 'timestamp'],
       ['observed_at', 'quote.USD.timestamp'],
-      ['price', 'quote.USD.price', 'USD'],
-      ['volume_24h', 'quote.USD.volume_24h', 'USD'],
-      ['market_cap', 'quote.USD.market_cap', 'USD'],
-      ['total_supply', 'quote.USD.total_supply', 'tokens'],
-      ['circulating_supply', 'quote.USD.circulating_supply', 'tokens'],
+      ['price', 'quote.USD.price'],
+      ['volume_24h', 'quote.USD.volume_24h'],
+      ['market_cap', 'quote.USD.market_cap'],
+      ['total_supply', 'quote.USD.total_supply'],
+      ['circulating_supply', 'quote.USD.circulating_supply'],
     ]),
   },
   {
@@ -142,17 +176,9 @@ FROM token_holders FINAL WHERE ${RANGE('observed_at')} ORDER BY token, observed_
     of: dexTrades,
     about: 'token',
     extent: () => dexTrades.series,
-    rows: () => `SELECT token AS key, traded_at, ${TRADE_ID} AS trade_id, transaction_hash, toString(side) AS type, amount, amount_usd, price
-FROM dex_trades FINAL WHERE ${RANGE('traded_at')}`,
-    columns: from(historicDexTradesRoute, [
-      ['traded_at', 'recordedAt'],
-      ['trade_id', '_id'],
-      ['transaction_hash', 'transactionHash'],
-      ['type', 'type'],
-      ['amount', 'amount', 'tokens'],
-      ['amount_usd', 'amountUsd', 'USD'],
-      ['price', 'price', 'USD'],
-    ]),
+    rows: () =>
+      `SELECT token AS key, ${toValues(DEX_TRADE_VALUES, DEX_TRADES)} FROM dex_trades FINAL WHERE ${RANGE('traded_at')}`,
+    columns: from(dexTrade, DEX_TRADES),
     order: ['trade_id'],
   },
   daily(daoTreasury, treasuryHistoricRoute, {
@@ -211,7 +237,7 @@ FROM (${toDailyHoldings(`SELECT dao, observed_at, holdings, tokens FROM dao_trea
     rows: () => `SELECT dao AS key, observed_at, tvl_usd FROM protocol_tvl FINAL WHERE ${RANGE('observed_at')}`,
     columns: [
       { name: 'observed_at', description: 'Time of the observation.' },
-      ...from(tokensRoute, [['tvl_usd', 'financialData.tvl', 'USD']]),
+      ...from(tokenRecord, [['tvl_usd', 'financialData.tvl']]),
     ],
   },
   {
@@ -292,30 +318,9 @@ FROM dao_ratings FINAL WHERE ${RANGE('observed_at')}`,
     extent: () => proposals,
     params: allGovernance,
     rows: () => `WITH ${COUNTED}
-SELECT p.dao AS key, ${asTime('p.created_at')} AS created_at, p.id AS proposal_id, ${toSource('p.space')} AS source, d.title AS title,
-  p.author AS author, d.choices AS choices, d.scores AS scores, d.scores_total AS scores_total, d.votes AS votes, d.quorum AS quorum,
-  ${asTime('d.starts_at')} AS starts_at, ${asTime('d.ends_at')} AS ends_at, nullIf(${toOutcome("now64(3, 'UTC')")}, '') AS outcome
-FROM (SELECT dao, space, proposal, id, author, created_at FROM dao_proposals FINAL WHERE ${COUNTS} AND ${RANGE('created_at')}) AS p
-LEFT JOIN (SELECT * FROM dao_proposal_details FINAL WHERE dao IN {daos: Array(UInt64)}) AS d
-  ON d.dao = p.dao AND d.space = p.space AND d.proposal = p.proposal`,
-    columns: from(governanceProposalsRoute, [
-      ['created_at', 'createdAt'],
-      ['proposal_id', '_id'],
-      ['title', 'title'],
-      ['author', 'author'],
-      ['choices', 'choices'],
-      ['scores', 'scores', 'voting power'],
-      ['scores_total', 'scoresTotal', 'voting power'],
-      ['votes', 'votes'],
-      ['quorum', 'quorum', 'voting power'],
-      ['starts_at', 'startsAt'],
-      ['ends_at', 'endsAt'],
-    ]).concat(
-      from(ofSource(governanceProposalsRoute), [
-        ['source', 'source'],
-        ['outcome', 'outcome'],
-      ]),
-    ),
+SELECT p.dao AS key, ${toValues(toProposalValues("now64(3, 'UTC')"), PROPOSALS)}
+${FROM_PROPOSALS(RANGE('created_at'))}`,
+    columns: from(proposalOfSource, PROPOSALS),
     order: ['proposal_id'],
   },
   {
@@ -326,23 +331,13 @@ LEFT JOIN (SELECT * FROM dao_proposal_details FINAL WHERE dao IN {daos: Array(UI
     about: 'dao',
     extent: () => votes,
     params: allGovernance,
-    rows: () => `WITH ${COUNTED}
-SELECT key, cast_at AS created_at, vote_id, proposal_id, voter, choice, voting_power, source FROM
-(
-  SELECT dao AS key, ${asTime('created_at')} AS cast_at, ${VOTE_ID} AS vote_id, ${toIdSql("'proposal'", 'dao', 'proposal')} AS proposal_id,
-    voter, nullIf(nullIf(choice, ''), 'null') AS choice, voting_power, ${toSource('space')} AS source
-  FROM dao_cast_votes FINAL WHERE ${COUNTS} AND NOT is_replaced AND ${RANGE('created_at')}
-)`,
+    rows: () => `SELECT v.dao AS key, ${toValues(VOTE_VALUES, VOTES)}, nullIf(nullIf(v.choice, ''), 'null') AS choice,
+  ${toValues(VOTE_VALUES, VOTES_AFTER_CHOICE)}
+FROM (${selectVotes(`${OF_SCOPE} AND ${RANGE('created_at')}`)}) AS v`,
     columns: [
-      ...from(governanceVotesRoute, [
-        ['created_at', 'createdAt'],
-        ['vote_id', '_id'],
-        ['proposal_id', 'proposal'],
-        ['voter', 'voter'],
-      ]),
-      { name: 'choice', description: `As JSON. ${documented(governanceVotesRoute, 'choice')}` },
-      ...from(governanceVotesRoute, [['voting_power', 'votingPower', 'voting power']]),
-      ...from(ofSource(governanceVotesRoute), [['source', 'source']]),
+      ...from(voteOfSource, VOTES),
+      { name: 'choice', description: `As JSON. ${documented(voteOfSource, 'choice')}` },
+      ...from(voteOfSource, VOTES_AFTER_CHOICE),
     ],
     order: ['vote_id'],
   },
@@ -363,12 +358,12 @@ SELECT key, cast_at AS created_at, vote_id, proposal_id, voter, choice, voting_p
     description: 'The value of the Index in each slot. The same points as /data/index/historic.',
     of: indexPoints,
     extent: () => indexPoints.series,
-    params: ({ index }) => ({ index: index.key }),
+    params: ofIndex,
     rows: () =>
-      `SELECT index_key AS key, created_at, value_usd, toString(composition) AS composition FROM index_points FINAL WHERE index_key = {index: UInt64} AND ${RANGE('created_at')}`,
-    columns: from(indexHistoricRoute, [
+      `SELECT index_key AS key, created_at, value_usd, toString(r.composition) AS composition FROM (${selectIndexPoints(RANGE)}) AS r`,
+    columns: from(indexPoint, [
       ['created_at', 'createdAt'],
-      ['value_usd', 'valueUsd', 'USD'],
+      ['value_usd', 'valueUsd'],
       ['composition', 'composition'],
     ]),
   },
@@ -377,14 +372,14 @@ SELECT key, cast_at AS created_at, vote_id, proposal_id, voter, choice, voting_p
     description: 'The Index Token at each block that was read, as /data/index/token-data has the newest.',
     of: indexToken,
     extent: () => indexToken.series,
-    params: ({ index }) => ({ index: index.key }),
-    rows: () => `SELECT index_key AS key, created_at, toDecimal128(value, 18) AS value, toDecimal128(total_supply, 18) AS total_supply, value_usd
-FROM index_token FINAL WHERE index_key = {index: UInt64} AND ${RANGE('created_at')}`,
-    columns: from(indexTokenRoute, [
+    params: ofIndex,
+    rows: () => `SELECT index_key AS key, created_at, toDecimal128(r.value, 18) AS value, toDecimal128(r.total_supply, 18) AS total_supply, value_usd
+FROM (${selectIndexToken(RANGE('created_at'))}) AS r`,
+    columns: from(indexTokenRecord, [
       ['created_at', 'createdAt'],
       ['value', 'value', 'ETH'],
       ['total_supply', 'totalSupply', 'tokens'],
-      ['value_usd', 'valueUsd', 'USD'],
+      ['value_usd', 'valueUsd'],
     ]),
   },
 ]

@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import type { Route } from '../../api/route/define-route.ts'
-import { daosRoute } from '../../api/routes/daos.ts'
-import { tokensRoute } from '../../api/routes/tokens.ts'
+import { DAO_VALUES, daoRecord } from '../../shared/datasets/dao-records.ts'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
+import { TOKEN_FACTS, tokenRecord } from '../../shared/datasets/token-records.ts'
 import type { Interval } from '../../shared/intervals.ts'
+import { unitOf } from '../../shared/record-values.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 
 /** A column of the files. `unit` is absent for texts, times and plain counts. */
@@ -37,33 +38,52 @@ export interface Published {
   readonly order?: readonly string[]
 }
 
-/** The description of a record's member in the API's documentation, which is the only place that has it. */
-export function documented({ record, response, path }: Route, member: string): string {
-  let schema: z.ZodType = record ?? response
-  for (const name of member.split('.')) {
+/** The records that have the descriptions of columns: those of a route, or a declared record. */
+type Described = Route | z.ZodObject
+
+const isRecord = (source: Described): source is z.ZodObject => source instanceof z.ZodObject
+
+/** A member of records: their declaration is the only place that has its description. */
+function findMember(source: Described, member: string): { readonly schema: z.ZodType; readonly description: string } {
+  let schema: z.ZodType = isRecord(source) ? source : (source.record ?? source.response)
+  const name = isRecord(source) ? (source.meta()?.id ?? 'the record') : source.path
+  for (const step of member.split('.')) {
     const inner = schema instanceof z.ZodNullable ? schema.unwrap() : schema
-    const next = inner instanceof z.ZodObject ? (inner.shape as Record<string, z.ZodType>)[name] : undefined
-    if (next === undefined) throw new Error(`${path} has no member ${member}`)
+    const next = inner instanceof z.ZodObject ? (inner.shape as Record<string, z.ZodType>)[step] : undefined
+    if (next === undefined) throw new Error(`${name} has no member ${member}`)
     schema = next
   }
   const { description } = schema
-  if (description === undefined) throw new Error(`${path} does not describe ${member}`)
-  return description
+  if (description === undefined) throw new Error(`${name} does not describe ${member}`)
+  return { schema, description }
 }
 
-type Columns = readonly (readonly [name: string, member: string, unit?: string])[]
+/** The description of a record's member in the API's documentation. */
+export const documented = (source: Described, member: string): string => findMember(source, member).description
 
-/** Columns that are members of a route's records. */
-export const from = (route: Route, columns: Columns): Column[] =>
-  columns.map(([name, member, unit]) => ({
-    name,
-    description: documented(route, member),
-    ...(unit === undefined ? {} : { unit }),
-  }))
+/** The columns of files, each with the member of the records whose value it has. */
+export type Columns<Values = Readonly<Record<string, string>>> = readonly (readonly [
+  name: string,
+  member: keyof Values & string,
+  unit?: string,
+])[]
+
+/** SQL of columns, from the SQL of the members by name. */
+export const toValues = <Values extends Readonly<Record<string, string>>>(
+  values: Values,
+  columns: Columns<Values>,
+): string => columns.map(([name, member]) => `${values[member]} AS ${name}`).join(', ')
+
+/** Columns that are members of records. The declaration of a member has its unit, or the list of columns. */
+export const from = (source: Described, columns: Columns): Column[] =>
+  columns.map(([name, member, ownUnit]) => {
+    const { schema, description } = findMember(source, member)
+    const unit = ownUnit ?? unitOf(schema)
+    return { name, description, ...(unit === undefined ? {} : { unit }) }
+  })
 
 export const RANGE = (time: string) =>
   `${time} >= {from: DateTime64(3, 'UTC')} AND ${time} < {to: DateTime64(3, 'UTC')}`
-export const asTime = (sql: string) => `toDateTime64(${sql}, 3, 'UTC')`
 /** A day in UTC: a date, so that it is the same day in every time zone of a reader. */
 const asDay = (sql: string) => `toDate32(${sql}, 'UTC')`
 export const DAY = asDay('observed_at')
@@ -105,28 +125,26 @@ export function sums(
   }
 }
 
+const TOKEN: Columns<typeof TOKEN_FACTS> = [
+  ['token_id', '_id'],
+  ['token_name', 'name'],
+  ['token_symbol', 'symbol'],
+  ['dao_id', 'dao'],
+]
+const DAO_NAME: Columns<typeof DAO_VALUES> = [['dao_name', 'name']]
+const DAO: Columns<typeof DAO_VALUES> = [['dao_id', '_id'], ...DAO_NAME]
+
 const ENTITIES = {
   token: {
-    columns: [
-      ...from(tokensRoute, [
-        ['token_id', '_id'],
-        ['token_name', 'name'],
-        ['token_symbol', 'symbol'],
-        ['dao_id', 'dao'],
-      ]),
-      ...from(daosRoute, [['dao_name', 'name']]),
-    ],
-    values: 't.id AS token_id, t.name AS token_name, t.symbol AS token_symbol, t.dao_id AS dao_id, d.name AS dao_name',
+    columns: [...from(tokenRecord, TOKEN), ...from(daoRecord, DAO_NAME)],
+    values: [toValues(TOKEN_FACTS, TOKEN), toValues(DAO_VALUES, DAO_NAME)].join(', '),
     joins: `INNER JOIN (SELECT key, id, name, symbol, dao_id, dao_key FROM tokens FINAL) AS t ON t.key = r.key
 LEFT JOIN (SELECT key, name FROM daos FINAL) AS d ON d.key = t.dao_key`,
     first: 'token_id',
   },
   dao: {
-    columns: from(daosRoute, [
-      ['dao_id', '_id'],
-      ['dao_name', 'name'],
-    ]),
-    values: 'd.id AS dao_id, d.name AS dao_name',
+    columns: from(daoRecord, DAO),
+    values: toValues(DAO_VALUES, DAO),
     joins: 'INNER JOIN (SELECT key, id, name FROM daos FINAL) AS d ON d.key = r.key',
     first: 'dao_id',
   },

@@ -5,8 +5,7 @@ import type { Config } from '../../shared/config/config.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS, type TimeRange, toBucketStart, toMs } from '../../shared/intervals.ts'
-import type { SlotPayload } from '../../shared/queue/queues.ts'
-import { callRedis, toQueueName } from '../../shared/queue/queues.ts'
+import { callRedis, type SlotPayload, toQueueName } from '../../shared/queue/queues.ts'
 import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import {
   type Database,

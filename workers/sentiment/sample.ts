@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { Dao } from '../../shared/registry/entities.ts'
-import type { Allowance } from '../job/state.ts'
-import { type JobState, recall } from '../job/state.ts'
+import { type Allowance, type JobState, recall } from '../job/state.ts'
 import type { PostsSource } from '../providers/x/posts.ts'
 import { LEXICON } from './lexicon.ts'
 import { type Judge, loadJudge } from './model.ts'

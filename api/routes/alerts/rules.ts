@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { answerRecords, timeValue, toObject } from '../../formats/formats.ts'
+import { timeValue } from '../../../shared/record-values.ts'
+import { answerRecords, toObject } from '../../formats/formats.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { ALERTS_HOLD_MS } from '../alerts.ts'
 

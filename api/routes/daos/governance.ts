@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import { governance } from '../../../shared/datasets/governance.ts'
+import { COUNTED, COUNTS, type Scope, toScope } from '../../../shared/datasets/governance-scope.ts'
+import { idValue } from '../../../shared/record-values.ts'
 import type { Database } from '../../../shared/store/store.ts'
-import { type Answer, idValue, JSON_SETTINGS, MOST_CACHED, toStream, writeArray } from '../../formats/formats.ts'
-import { COUNTED, COUNTS, type Scope, toNoData, toScope } from '../../governance/counted.ts'
+import { type Answer, JSON_SETTINGS, MOST_CACHED, toStream, writeArray } from '../../formats/formats.ts'
+import { toNoData } from '../../governance/counted.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { daoKind } from '../../route/entities.ts'
 

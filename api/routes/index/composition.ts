@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import { idValue } from '../../../shared/record-values.ts'
 import { type Element, findComposition } from '../../../shared/registry/index-records.ts'
 import type { Registry } from '../../../shared/registry/registry.ts'
-import { idValue } from '../../formats/formats.ts'
 import { defineComputedList } from '../../lists/lists.ts'
 
 const element = z

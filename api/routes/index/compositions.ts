@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { idValue, timeValue } from '../../formats/formats.ts'
+import { idValue, timeValue } from '../../../shared/record-values.ts'
 import { defineComputedList } from '../../lists/lists.ts'
 
 const element = z

@@ -1,17 +1,13 @@
-import { z } from 'zod'
 import { toSeriesDueEnd } from '../../../shared/buckets.ts'
-import { indexPoints } from '../../../shared/datasets/index-points.ts'
+import {
+  INDEX_POINT_VALUES,
+  indexPoint,
+  indexPoints,
+  selectIndexPoints,
+} from '../../../shared/datasets/index-points.ts'
 import { countBuckets, DAY_MS, HISTORY_START, INTERVALS, type TimeRange } from '../../../shared/intervals.ts'
 import type { BasketIndex } from '../../../shared/registry/index-records.ts'
-import {
-  type Answer,
-  answerRecords,
-  idValue,
-  MOST_CACHED,
-  timeValue,
-  toIdSql,
-  toObject,
-} from '../../formats/formats.ts'
+import { type Answer, answerRecords, MOST_CACHED, toObject } from '../../formats/formats.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { integerParameter, optionalPage, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
@@ -36,26 +32,9 @@ import type { SeriesSource } from '../../series/series-source.ts'
 const INTERVAL = '5m'
 const MAX_DAYS = 10_000
 
-const point = z
-  .strictObject({
-    _id: idValue.describe('Id of the point.'),
-    valueUsd: z.number().meta({ description: 'Value of the basket in US dollars.' }),
-    composition: idValue.meta({ description: 'Id of the active composition.' }),
-    createdAt: timeValue.meta({ description: 'Start of the 5-minute slot.' }),
-  })
-  .meta({ id: 'IndexPoint', description: 'Value of the Index in one slot.' })
-
-const POINTS = `
-SELECT observed_at AS as_of, value_usd AS valueUsd, composition, created_at AS createdAt,
-  ${toIdSql("'index'", '{id: String}', 'toUnixTimestamp64Milli(created_at)')} AS _id
-FROM index_points FINAL
-WHERE index_key = {index: UInt64}
-  AND created_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND created_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
-ORDER BY index_key, created_at`
-
-const RECORDS = `SELECT createdAt AS row_at, as_of, ${toObject(point, '_id, valueUsd, composition, createdAt')} AS record, createdAt, valueUsd, composition
-FROM (${POINTS})`
-const ROW_HASH = 'sipHash64(tuple(createdAt, valueUsd, composition))'
+const RECORDS = `SELECT created_at AS row_at, as_of, ${toObject(indexPoint, INDEX_POINT_VALUES)} AS record, created_at, value_usd, composition
+FROM (${selectIndexPoints()})`
+const ROW_HASH = 'sipHash64(tuple(created_at, value_usd, composition))'
 
 const days = (description: string) =>
   integerParameter(MAX_DAYS)
@@ -82,8 +61,8 @@ export const indexHistoricRoute = defineRoute({
     ...seriesParameters(INTERVALS, 'asc'),
     ...optionalPage('points', { max: 1_000_000 }),
   },
-  record: point,
-  response: toPoints({ record: point, time: 'createdAt' }),
+  record: indexPoint,
+  response: toPoints({ record: indexPoint, time: 'createdAt' }),
   datasets: [indexPoints],
   headers: SERIES_HEADERS,
   handle: (call) => answerIndex(call),
@@ -122,11 +101,11 @@ async function answerIndex(call: Call & { readonly query: Query }): Promise<Answ
 const toSource = (index: BasketIndex): SeriesSource => ({
   name: 'index-historic',
   dataset: indexPoints,
-  record: point,
+  record: indexPoint,
   time: 'createdAt',
   intervals: INTERVALS,
   sql: () => `SELECT row_at, as_of, record FROM (${RECORDS})`,
-  params: { index: index.key, id: index.id },
+  params: { entities: [index.key], id: index.id },
   cached: { key: `index ${index.key}` },
 })
 
@@ -164,7 +143,7 @@ async function answerRange(
   const toStatement = ({ from, to }: TimeRange) => ({
     name: 'index-historic',
     sql: `${RECORDS} LIMIT {limit: UInt32}`,
-    params: { index: index.key, id: index.id, from, to, limit: most },
+    params: { entities: [index.key], id: index.id, from, to, limit: most },
   })
   const late = { from: Math.max(range.from, due), to: range.to }
   const [{ records, ...answer }, early] = await Promise.all([

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
+import { DEX_TRADE_VALUES, dexTrade, dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { END_OF_TIME, type TimeRange } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import {
@@ -7,16 +7,12 @@ import {
   defineKeyset,
   findOwnersOfPage,
   IS_ANY,
-  idValue,
   inTables,
   type Keyset,
-  numberOrNull,
   type Owned,
   type Place,
   type Representation,
   type SortPart,
-  timeValue,
-  toIdSql,
   toOwned,
 } from '../../formats/formats.ts'
 import { page, time } from '../../parameters/kinds.ts'
@@ -24,21 +20,8 @@ import { type AppContext, defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { checkRange, order } from '../../series/series.ts'
 
-/** A trade (docs/contract.md, section 4). */
-const dexTrade = z
-  .strictObject({
-    recordedAt: timeValue.describe('Time of the block that holds the trade.'),
-    transactionHash: z.string().describe('Hash of the transaction on the chain; one may hold several trades.'),
-    _id: idValue.describe('Id of the trade.'),
-    amount: z.number().describe('Tokens that were traded.'),
-    token: idValue.describe('Id of the token.'),
-    amountUsd: numberOrNull.describe('Value in US dollars; null if the price of the other token is unknown.'),
-    type: z.enum(['BUY', 'SELL']).describe('Whether the trader bought or sold the token.'),
-    price: numberOrNull.describe('Price of one token in US dollars; null if `amountUsd` is null.'),
-  })
-  .meta({ id: 'DexTrade', description: 'A trade of a token on a decentralized exchange.' })
-
-const ID = toIdSql("'trade'", 'chain', 'transaction_hash', 'log_index')
+/** SQL of a trade's members in their order, from that of the id of its token. */
+const toTradeValues = (token: string) => Object.values({ ...DEX_TRADE_VALUES, token }).join(', ')
 
 const toKeysets = (...parts: readonly SortPart[]) => ({
   keyset: defineKeyset(...parts),
@@ -109,7 +92,7 @@ WITH (
 if(nearest.1, nearest.2, ${order.everything}) AS farthest,
 (SELECT max(as_of) FROM dex_data FINAL WHERE token IN {owners: Array(UInt64)}) AS read_up_to
 SELECT if({open: Bool}, greatest(ifNull(read_up_to, traded_at), traded_at), traded_at) AS as_of, ${keyset.place} AS page_key,
-  ${toRecord(`traded_at, transaction_hash, ${ID}, amount, ${id}, amount_usd, side, price`)} AS record
+  ${toRecord(toTradeValues(id))} AS record
 FROM dex_trades FINAL
 WHERE ${toCondition(keyset, after, isToken)} AND ${isOne ? order.isWithin : `(token != {token: UInt64} OR ${order.isWithin})`}
 ORDER BY ${prefix}${order.rows}

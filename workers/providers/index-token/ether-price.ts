@@ -4,8 +4,7 @@ import { DataError } from '../../../shared/errors.ts'
 import type { HttpClient } from '../../http/client.ts'
 import { orNull } from '../answer.ts'
 import { fetchPrices } from '../evm/dex/quote-prices.ts'
-import type { BlockState, StateQuestion } from './contract-views.ts'
-import { orNone } from './contract-views.ts'
+import { type BlockState, orNone, type StateQuestion } from './contract-views.ts'
 import { type Decimal, toDecimal } from './decimal.ts'
 
 /** The price of one ether in dollars, and its source. */

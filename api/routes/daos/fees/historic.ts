@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { daoFees } from '../../../../shared/datasets/fees.ts'
-import { numberOrNull, timeValue } from '../../../formats/formats.ts'
+import { numberOrNull, timeValue } from '../../../../shared/record-values.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 
 const DAYS_OF_WEEK = 7

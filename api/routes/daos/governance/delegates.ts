@@ -1,12 +1,15 @@
 import { z } from 'zod'
 import { delegations } from '../../../../shared/datasets/delegations.ts'
+import { exactPower, toDecimalText } from '../../../../shared/datasets/governance-records.ts'
+import { COUNTED, IS_COUNTED, toScope } from '../../../../shared/datasets/governance-scope.ts'
 import { governors } from '../../../../shared/datasets/governors.ts'
+import { toIdSql } from '../../../../shared/ids.ts'
+import { idValue, numberOrNull, timeValue, uint64 } from '../../../../shared/record-values.ts'
 import type { Dao } from '../../../../shared/registry/entities.ts'
 import { toWholeTokens } from '../../../../shared/whole-tokens.ts'
-import { idValue, numberOrNull, timeValue, toIdSql, toObject, uint64 } from '../../../formats/formats.ts'
-import { COUNTED, IS_COUNTED, toScope } from '../../../governance/counted.ts'
+import { toObject } from '../../../formats/formats.ts'
 import { DELEGATORS, requireDelegations, toPowers } from '../../../governance/delegates.ts'
-import { exactParameter, exactPower, toDecimalText } from '../../../governance/exact.ts'
+import { exactParameter } from '../../../governance/exact.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
 import {
   answerSet,

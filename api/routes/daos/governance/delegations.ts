@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { delegations } from '../../../../shared/datasets/delegations.ts'
-import { idValue, timeValue, toIdSql } from '../../../formats/formats.ts'
+import { toIdSql } from '../../../../shared/ids.ts'
+import { idValue, timeValue } from '../../../../shared/record-values.ts'
 import { answerTokenEvents } from '../../../governance/delegates.ts'
 import { page } from '../../../parameters/kinds.ts'
 import { defineRoute } from '../../../route/define-route.ts'

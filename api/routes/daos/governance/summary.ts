@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { governance } from '../../../../shared/datasets/governance.ts'
+import { COUNTED, COUNTS, toScope } from '../../../../shared/datasets/governance-scope.ts'
 import { tokenPrices } from '../../../../shared/datasets/token-prices.ts'
-import { countOrNull, idValue, timeValue, uint64 } from '../../../formats/formats.ts'
-import { COUNTED, COUNTS, toScope } from '../../../governance/counted.ts'
+import { countOrNull, idValue, timeValue, uint64 } from '../../../../shared/record-values.ts'
 import { findStates, STATE } from '../../../governance/states.ts'
 import { defineList, listedDaos } from '../../../lists/lists.ts'
 

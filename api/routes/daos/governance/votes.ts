@@ -1,22 +1,21 @@
 import { z } from 'zod'
-import { governance, isGovernor } from '../../../../shared/datasets/governance.ts'
+import { governance } from '../../../../shared/datasets/governance.ts'
+import { detailedVote, VOTE_VALUES, vote, voteOfSource } from '../../../../shared/datasets/governance-records.ts'
+import { toScope } from '../../../../shared/datasets/governance-scope.ts'
 import { governors } from '../../../../shared/datasets/governors.ts'
 import { toId } from '../../../../shared/ids.ts'
 import type { Dao } from '../../../../shared/registry/entities.ts'
-import { answerRecords, idValue, numberOrNull, timeValue, toIdSql, toObject } from '../../../formats/formats.ts'
+import { answerRecords, toObject } from '../../../formats/formats.ts'
 import { CAST_VOTES, COPIES, NEWEST_VOTES_FIRST, toVotesPage, VOTES_COUNT } from '../../../governance/cast-votes.ts'
-import { choiceValue, toChoice, toChoiceText } from '../../../governance/choice.ts'
+import { toChoice, toChoiceText } from '../../../governance/choice.ts'
 import {
   findProposal,
   rejectSourceFilters,
   requireRead,
-  SOURCES,
   sourceParameter,
-  toScope,
-  toSource,
   toSources,
 } from '../../../governance/counted.ts'
-import { exactParameter, exactPower, toDecimalText } from '../../../governance/exact.ts'
+import { exactParameter } from '../../../governance/exact.ts'
 import { answerLongList } from '../../../governance/list.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
 import { toListHead } from '../../../lists/lists.ts'
@@ -26,49 +25,6 @@ import { VALUES_PER_LIST } from '../../../route/cost.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { daoKind } from '../../../route/entities.ts'
 
-const vote = z
-  .strictObject({
-    _id: idValue.describe(
-      'Id of the vote, which does not change when the voter changes the vote. Each part of a vote on a governor has its own id.',
-    ),
-    proposal: idValue.describe('Id of the proposal.'),
-    voter: z.string().describe('Address of the voter, in lower case.'),
-    choice: choiceValue
-      .nullable()
-      .describe(
-        "By the proposal's type of voting: the number of one choice, a list of numbers (approval, ranked), or weights by number (weighted, quadratic), from 1 on; a text while the vote is secret; null where it was not collected.",
-      ),
-    votingPower: numberOrNull.describe(
-      'Voting power with the digits of the source; null if the source does not report it.',
-    ),
-    createdAt: timeValue.describe('When it was cast, or last changed.'),
-  })
-  .meta({ id: 'GovernanceVote', description: 'A vote on a proposal of a DAO.' })
-
-const voteOfSource = vote
-  .extend({
-    source: z.enum(SOURCES).describe('Where it was cast: on `snapshot`, or on a `governor`, which is a contract.'),
-  })
-  .meta({ id: 'GovernanceVoteOfSource', description: 'A vote, and where it was cast. With `source`.' })
-
-const detailedVote = voteOfSource
-  .extend({
-    votingPowerExact: exactPower
-      .nullable()
-      .describe(
-        'Voting power with all digits, as a decimal text; null on Snapshot, which counts in floating-point numbers. With `exact=true`.',
-      ),
-  })
-  .extend({
-    choiceText: z
-      .string()
-      .nullable()
-      .describe(
-        'The choice in the words of the proposal: names separated by commas, or each with its weight; null while the choice is secret or unknown. With `include=choiceText`.',
-      ),
-  })
-  .meta({ id: 'GovernanceVoteDetails', description: 'A vote, with all members.' })
-
 /** The parameter for each additional member. */
 const BROUGHT = { source: 'source', votingPowerExact: 'exact=true', choiceText: 'include=choiceText' }
 
@@ -76,23 +32,16 @@ const voteWithParameters = detailedVote
   .partial({ source: true, votingPowerExact: true, choiceText: true })
   .meta({ id: 'GovernanceVoteWithParameters', description: 'A vote, with the members that parameters add.' })
 
-const ON_PROPOSAL = ["'vote'", 'dao', 'proposal', 'voter'] as const
-/** A voter has one vote on Snapshot, and any number on a governor. */
-export const VOTE_ID = `if(${isGovernor('space')}, ${toIdSql(...ON_PROPOSAL, 'toUnixTimestamp(created_at)')}, ${toIdSql(...ON_PROPOSAL)})`
-const PROPOSAL_ID = toIdSql("'proposal'", 'dao', 'proposal')
-
 const AS_OF = "fromUnixTimestamp64Milli({read_at: Int64}, 'UTC') AS as_of"
 
-const toRecord = (choiceText: string) =>
-  toObject(
-    detailedVote,
-    `${VOTE_ID}, ${PROPOSAL_ID}, voter, ${toChoice('choice')}, voting_power,
-  toDateTime64(created_at, 3, 'UTC'), ${toSource('space')}, ${toDecimalText('power_exact', 'decimals')}, ${choiceText}`,
-  )
-
 /** The proposals' choices are read only if choices are requested as text. */
-const toRecordOf = (hasText: boolean) => toRecord(hasText ? toChoiceText('choice', CHOICES) : 'NULL')
-const CHOICES = `choices_of[concat(space, ' ', proposal)]`
+const toRecordOf = (hasText: boolean) =>
+  toObject(detailedVote, {
+    ...VOTE_VALUES,
+    choice: toChoice('v.choice'),
+    choiceText: hasText ? toChoiceText('v.choice', CHOICES) : 'NULL',
+  })
+const CHOICES = `choices_of[concat(v.space, ' ', v.proposal)]`
 const withChoices = (hasText: boolean) =>
   hasText
     ? `WITH (
@@ -105,7 +54,7 @@ const toAll = (
   hasText: boolean,
 ) => `${withChoices(hasText)}SELECT 0 AS key, concat(proposal, ' ', voter, ' ', toString(toUnixTimestamp(created_at))) AS name, NULL AS market_cap, ${AS_OF}, created_at, proposal, voter, space,
   ${toRecordOf(hasText)} AS record
-FROM (${CAST_VOTES})`
+FROM (${CAST_VOTES}) AS v`
 
 const counted = z.object({ total: z.int() })
 
@@ -171,7 +120,7 @@ export const governanceVotesRoute = defineRoute({
     const [answer, counts] = await Promise.all([
       answerRecords(call, {
         name: 'governance-votes',
-        sql: `${withChoices(hasText)}SELECT ${AS_OF}, page_key, ${toRecordOf(hasText)} AS record FROM (${toVotesPage(after)})`,
+        sql: `${withChoices(hasText)}SELECT ${AS_OF}, page_key, ${toRecordOf(hasText)} AS record FROM (${toVotesPage(after)}) AS v`,
         params: { ...params, before, rows: COPIES * (query.limit + 1) },
         page: query.limit,
       }),

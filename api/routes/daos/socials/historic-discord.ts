@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { discordMembers } from '../../../../shared/datasets/discord.ts'
-import { countOrNull, idValue, timeValue } from '../../../formats/formats.ts'
+import { countOrNull, idValue, timeValue } from '../../../../shared/record-values.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 
 export const historicDiscordRoute = defineDailySeries({

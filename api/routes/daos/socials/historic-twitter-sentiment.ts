@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { twitterSentiment } from '../../../../shared/datasets/twitter-sentiment.ts'
-import { idValue, timeValue } from '../../../formats/formats.ts'
+import { idValue, timeValue } from '../../../../shared/record-values.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 import { SHARES, shareValues } from '../twitter-sentiment.ts'
 

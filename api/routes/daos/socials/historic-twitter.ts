@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { twitterCounts } from '../../../../shared/datasets/twitter.ts'
-import { countOrNull, idValue, timeValue } from '../../../formats/formats.ts'
+import { countOrNull, idValue, timeValue } from '../../../../shared/record-values.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 
 export const historicTwitterRoute = defineDailySeries({

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { daoTreasury, type HoldingKind } from '../../../../shared/datasets/treasury.ts'
-import { numberOrNull, timeValue, uint32 } from '../../../formats/formats.ts'
+import { numberOrNull, timeValue, uint32 } from '../../../../shared/record-values.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 import { IS_PARTIAL, isPartialMember } from '../treasury.ts'
 

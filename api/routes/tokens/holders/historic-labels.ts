@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { numberOrNull, timeValue } from '../../../formats/formats.ts'
+import { numberOrNull, timeValue } from '../../../../shared/record-values.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 import { DAILY_HOLDERS } from '../../../series/daily-holders.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { timeValue, uint64 } from '../../../formats/formats.ts'
+import { timeValue, uint64 } from '../../../../shared/record-values.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 import { DAILY_HOLDERS } from '../../../series/daily-holders.ts'
 
