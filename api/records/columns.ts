@@ -1,8 +1,6 @@
 import { z } from 'zod'
+import { columnTypes } from '../../shared/record-values.ts'
 import type { FORMATS } from '../answers/formats.ts'
-
-/** The ClickHouse types of values that cannot be derived from their schemas. */
-export const columnTypes = z.registry<{ readonly type: string }>()
 
 /** A column of an answer: its name, and its SQL in a row with `record`. */
 export interface Column {

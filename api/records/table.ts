@@ -1,30 +1,11 @@
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
+import { columnTypes } from '../../shared/record-values.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { type Answer, inTime, MOST_CACHED, openFramed, type StreamAnswer, toStream } from '../answers/answer.ts'
 import { FORMATS, type Representation } from '../answers/formats.ts'
-import { columnTypes, toColumns, toSelectList } from './columns.ts'
-
-/** A record's id (docs/contract.md, section 3). */
-export const idValue = z
-  .string()
-  .regex(/^[0-9a-f]{24}$/)
-  .describe('Id of the record: 24 lower-case hexadecimal characters, the same for ever.')
-
-/** A time: ISO 8601 UTC with milliseconds. */
-export const timeValue = z.iso.datetime({ precision: 3 }).register(columnTypes, { type: "DateTime64(3, 'UTC')" })
-
-/** A number that may be unknown: then null, never 0 (docs/contract.md, section 4). */
-export const numberOrNull = z.number().nullable()
-
-/** Counts. The integer width is visible in Parquet and Arrow files, so it must never change. */
-export const uint8 = z.int().register(columnTypes, { type: 'UInt8' })
-export const uint32 = z.int().register(columnTypes, { type: 'UInt32' })
-export const uint64 = z.int().register(columnTypes, { type: 'UInt64' })
-
-/** A count that may be unknown. */
-export const countOrNull = z.number().register(columnTypes, { type: 'UInt64' }).nullable()
+import { toColumns, toSelectList } from './columns.ts'
 
 const [QUOTE, BACKSLASH, COMMA, LINE_END] = [0x22, 0x5c, 0x2c, 0x0a]
 const [LIST, LIST_END, OBJECT, OBJECT_END] = [0x5b, 0x5d, 0x7b, 0x7d]

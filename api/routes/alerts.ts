@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { END_OF_TIME } from '../../shared/intervals.ts'
+import { idValue, numberOrNull, timeValue } from '../../shared/record-values.ts'
 import { defineKeyset } from '../answers/keyset.ts'
 import { page, time } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
 import { toObject } from '../records/columns.ts'
-import { idValue, numberOrNull, timeValue } from '../records/table.ts'
 import { defineRoute } from '../route/define-route.ts'
 
 /** A rule may fire at any time, so an answer is reused for this time. */

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { datasets } from '../../shared/datasets/list.ts'
 import { END_OF_TIME } from '../../shared/intervals.ts'
+import { idValue, timeValue } from '../../shared/record-values.ts'
 import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { limit, oneId, time } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
-import { idValue, timeValue } from '../records/table.ts'
 import { defineRoute } from '../route/define-route.ts'
 import { tokenKind } from '../route/entities.ts'
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
+import { timeValue } from '../../shared/record-values.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toLine } from '../../shared/text-line.ts'
 import { Problem } from '../problem/problem.ts'
-import { timeValue } from '../records/table.ts'
 import { defineRoute } from '../route/define-route.ts'
 import { ALERTS_HOLD_MS, ruleName } from './alerts.ts'
 

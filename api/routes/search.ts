@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { idValue } from '../../shared/record-values.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { answerComputed } from '../lists/computed-list.ts'
 import { EVERYTHING } from '../lists/engine.ts'
 import { include, limit, searchText } from '../parameters/kinds.ts'
-import { idValue } from '../records/table.ts'
 import { defineRoute } from '../route/define-route.ts'
 import { MATCH_KINDS, readMarketCaps, search } from '../search/search.ts'
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { timeValue } from '../records/table.ts'
+import { timeValue } from '../../shared/record-values.ts'
 import { defineRoute } from '../route/define-route.ts'
 
 const usage = z

@@ -1,7 +1,7 @@
 import { z } from 'zod'
+import { timeValue } from '../../../shared/record-values.ts'
 import { answerRecords } from '../../records/answer.ts'
 import { toObject } from '../../records/columns.ts'
-import { timeValue } from '../../records/table.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { ALERTS_HOLD_MS } from '../alerts.ts'
 

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { governance } from '../../../shared/datasets/governance.ts'
+import { idValue } from '../../../shared/record-values.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
 import { type Answer, MOST_CACHED, toStream } from '../../answers/answer.ts'
 import { JSON_SETTINGS, writeArray } from '../../answers/rows.ts'
 import { COUNTED, COUNTS, type Scope, toNoData, toScope } from '../../governance/counted.ts'
-import { idValue } from '../../records/table.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { daoKind } from '../../route/entities.ts'
 

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { daoTreasury, IS_WHOLE } from '../../../shared/datasets/treasury.ts'
+import { daoTreasury, IS_WHOLE, isPartialMember } from '../../../shared/datasets/treasury.ts'
+import { idValue, numberOrNull, timeValue } from '../../../shared/record-values.ts'
 import { toStaleAt } from '../../../shared/store/readiness.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
 import { isCurrentAt } from '../../lists/past-quotes.ts'
-import { idValue, numberOrNull, timeValue } from '../../records/table.ts'
 
 const holding = z
   .strictObject({
@@ -18,17 +18,6 @@ const valueChange = (over: string) =>
   numberOrNull.describe(
     `Change of \`valueUsd\` over ${over}, in percent; null if that day has no value, or if either value is that of a part of the treasury.`,
   )
-
-/** Set if holdings could not be read, so that a value is that of a part of the treasury. */
-export const isPartialMember = z
-  .boolean()
-  .nullable()
-  .optional()
-  .describe(
-    'True if holdings could not be read: `valueUsd` is the value of the others, and `/data/status/coverage` names the assets. Absent or null on other days.',
-  )
-/** SQL for it, from a stored row. */
-export const IS_PARTIAL = `if(${IS_WHOLE}, NULL, true)`
 
 const treasuryRecord = z
   .strictObject({

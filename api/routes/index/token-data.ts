@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { indexToken } from '../../../shared/datasets/index-token.ts'
+import { timeValue } from '../../../shared/record-values.ts'
 import { Problem } from '../../problem/problem.ts'
-import { timeValue } from '../../records/table.ts'
 import { defineRoute } from '../../route/define-route.ts'
 
 const decimalText = z.string().regex(/^\d+(\.\d+)?$/)

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { delegations } from '../../../../shared/datasets/delegations.ts'
 import { governors } from '../../../../shared/datasets/governors.ts'
+import { idValue, numberOrNull, timeValue, uint64 } from '../../../../shared/record-values.ts'
 import type { Dao } from '../../../../shared/registry/entities.ts'
 import { toWholeTokens } from '../../../../shared/whole-tokens.ts'
 import { toIdSql } from '../../../answers/keyset.ts'
@@ -24,7 +25,6 @@ import { EVERYTHING, type ListQuery, type RecordSet } from '../../../lists/engin
 import { page } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
 import { toObject } from '../../../records/columns.ts'
-import { idValue, numberOrNull, timeValue, uint64 } from '../../../records/table.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { delegatingDaoKind } from '../../../route/entities.ts'
 

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { delegations } from '../../../../shared/datasets/delegations.ts'
+import { idValue, timeValue } from '../../../../shared/record-values.ts'
 import { toIdSql } from '../../../answers/keyset.ts'
 import { answerTokenEvents } from '../../../governance/delegates.ts'
 import { page } from '../../../parameters/kinds.ts'
-import { idValue, timeValue } from '../../../records/table.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { delegatingDaoKind } from '../../../route/entities.ts'
 

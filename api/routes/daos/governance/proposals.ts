@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { governance } from '../../../../shared/datasets/governance.ts'
 import { governors } from '../../../../shared/datasets/governors.ts'
+import { countOrNull, idValue, numberOrNull, timeValue } from '../../../../shared/record-values.ts'
 import { defineKeyset } from '../../../answers/keyset.ts'
 import {
   COUNTED,
@@ -21,7 +22,6 @@ import { LIST_HEADERS } from '../../../http/headers.ts'
 import { include, oneOf, page, time } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
 import { toObject } from '../../../records/columns.ts'
-import { countOrNull, idValue, numberOrNull, timeValue } from '../../../records/table.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { daoKind } from '../../../route/entities.ts'
 

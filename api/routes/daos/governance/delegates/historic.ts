@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { delegations } from '../../../../../shared/datasets/delegations.ts'
+import { timeValue } from '../../../../../shared/record-values.ts'
 import { toWholeTokens } from '../../../../../shared/whole-tokens.ts'
 import { answerTokenEvents } from '../../../../governance/delegates.ts'
 import { account, manyAccounts, page } from '../../../../parameters/kinds.ts'
-import { timeValue } from '../../../../records/table.ts'
 import { defineRoute } from '../../../../route/define-route.ts'
 import { delegatingDaoKind } from '../../../../route/entities.ts'
 
