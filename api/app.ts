@@ -1,7 +1,6 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import express, { type NextFunction, type Request, type Response } from 'express'
-import type { ChangeStream } from '../shared/store/change-stream.ts'
-import { createReadiness } from '../shared/store/readiness.ts'
+import { type ChangeStream, createReadiness } from '../shared/store/store.ts'
 import { createCounter, createGauge, METRICS } from '../shared/telemetry/metric-list.ts'
 import type { Admission, AdmissionOptions, RateDecision } from './admission/admission.ts'
 import { createChunkCache } from './cache/chunks.ts'

@@ -9,10 +9,14 @@ import { startOpsServer, toDatabaseCheck } from '../shared/ops/ops-server.ts'
 import { untilClickHouseAnswers } from '../shared/ops/waiting.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.ts'
 import { createRedis } from '../shared/queue/redis.ts'
-import { createChangeFeed } from '../shared/store/change-feed.ts'
-import { bridgeChangeStream, followChangeStream } from '../shared/store/change-stream.ts'
-import { createDatabase } from '../shared/store/clickhouse.ts'
-import { followRegistry, readRegistryOrFiles } from '../shared/store/followed-registry.ts'
+import {
+  bridgeChangeStream,
+  createChangeFeed,
+  createDatabase,
+  followChangeStream,
+  followRegistry,
+  readRegistryOrFiles,
+} from '../shared/store/store.ts'
 import { createLog, type Logger } from '../shared/telemetry/log.ts'
 import { createMetrics, shareMetrics } from '../shared/telemetry/metrics.ts'
 import { startTracing } from '../shared/telemetry/tracing.ts'

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import type { Config } from '../shared/config/config.ts'
 import { DataError } from '../shared/errors.ts'
 import { type OpsServer, startOpsServer, toDatabaseCheck } from '../shared/ops/ops-server.ts'
-import { createDatabase } from '../shared/store/clickhouse.ts'
+import { createDatabase } from '../shared/store/store.ts'
 import type { Logger } from '../shared/telemetry/log.ts'
 import { createSharedMetrics } from '../shared/telemetry/metrics.ts'
 

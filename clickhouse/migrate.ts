@@ -10,8 +10,15 @@ import { datasets } from '../shared/datasets/list.ts'
 import { DataError } from '../shared/errors.ts'
 import { upgradeLedgers } from '../shared/ledger/ledger.ts'
 import { isMain, onStopSignal } from '../shared/process.ts'
-import { createDatabase, type Database, type Statement, toClickHouseCode } from '../shared/store/clickhouse.ts'
-import { onCluster, quoteName, toLocal } from '../shared/store/topology.ts'
+import {
+  createDatabase,
+  type Database,
+  onCluster,
+  quoteName,
+  type Statement,
+  toClickHouseCode,
+  toLocal,
+} from '../shared/store/store.ts'
 import { createLog, type Logger } from '../shared/telemetry/log.ts'
 import { renderStatement } from './cluster/render.ts'
 import { compareInForce, putInForce } from './registry.ts'

@@ -1,7 +1,6 @@
 import { type Registry, toRegistry } from '../shared/registry/registry.ts'
 import { type RegistrySource, readFiles, SHIPPED } from '../shared/registry/source.ts'
-import type { Database } from '../shared/store/clickhouse.ts'
-import { findRegistryVersion, readStoredSource } from '../shared/store/stored-registry.ts'
+import { type Database, findRegistryVersion, readStoredSource } from '../shared/store/store.ts'
 import type { Logger } from '../shared/telemetry/log.ts'
 import { compareSources } from './registry/compare.ts'
 import { compareDaos, storeDaos } from './registry/daos.ts'

@@ -1,7 +1,7 @@
 import { toStoresHint } from './config/config.ts'
 import { DataError } from './errors.ts'
 import { runProgram } from './process.ts'
-import { toClickHouseCode } from './store/clickhouse.ts'
+import { toClickHouseCode } from './store/store.ts'
 
 /**
  * Runs a command. If a store is unreachable and no setting names it, the error message explains how stores are found.

@@ -5,14 +5,14 @@ import { toReason } from '../shared/errors.ts'
 import { DAY_MS, toBucketStart } from '../shared/intervals.ts'
 import { openLedger } from '../shared/ledger/ledger.ts'
 import { ALL_ENTITIES } from '../shared/registry/entities.ts'
-import type { Database } from '../shared/store/clickhouse.ts'
+import type { Database } from '../shared/store/store.ts'
 import { createHttpClients } from '../workers/http/client.ts'
 import type { Job } from '../workers/job/define-job.ts'
 import discord from '../workers/jobs/discord.ts'
 import telegram from '../workers/jobs/telegram.ts'
 import twitter from '../workers/jobs/twitter.ts'
 import twitterSentiment from '../workers/jobs/twitter-sentiment.ts'
-import { type JobContext, runJob } from '../workers/run/run-job.ts'
+import { type JobContext, runJob } from '../workers/run/runner.ts'
 
 /** Daily datasets without provider history. In a live system their history starts on the first day. */
 const JOBS: readonly Job[] = [twitter, discord, telegram, twitterSentiment]

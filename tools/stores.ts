@@ -8,7 +8,7 @@ import { datasets } from '../shared/datasets/list.ts'
 import { DataError } from '../shared/errors.ts'
 import { findFreePort } from '../shared/free-port.ts'
 import { upgradeLedgers } from '../shared/ledger/ledger.ts'
-import { createDatabase } from '../shared/store/clickhouse.ts'
+import { createDatabase } from '../shared/store/store.ts'
 import { createLog } from '../shared/telemetry/log.ts'
 import type { Part, Supervisor } from './supervisor.ts'
 

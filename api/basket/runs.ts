@@ -2,9 +2,8 @@ import { z } from 'zod'
 import { indexPoints, SLOT_PRICES } from '../../shared/datasets/index-points.ts'
 import { DAY_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { BasketIndex, Composition } from '../../shared/registry/index-records.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { toStaleAt } from '../../shared/store/readiness.ts'
-import { isCurrentAt } from '../lists/past-quotes.ts'
+import { type Database, toStaleAt } from '../../shared/store/store.ts'
+import { isCurrentAt } from '../lists/lists.ts'
 
 const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000
 const STALE_MS = toStaleAt(0, indexPoints)

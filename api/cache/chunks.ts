@@ -1,8 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type SharedCall, startSharedCall } from '../../shared/batcher.ts'
 import type { TimeRange } from '../../shared/intervals.ts'
-import type { ChangeEvent, ChangeFeed } from '../../shared/store/change-feed.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { ChangeEvent, ChangeFeed, Database } from '../../shared/store/store.ts'
 import { withSignal } from './single-flight.ts'
 
 /** A cached value, its size in bytes, and the number of points of a series in it. */

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
-import type { ChangeFeed } from '../../shared/store/change-feed.ts'
+import type { ChangeFeed } from '../../shared/store/store.ts'
 import type { ClientKey, FairQueue } from '../admission/admission.ts'
 import { createSingleFlight, type DisconnectSignal } from './single-flight.ts'
 

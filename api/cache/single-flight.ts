@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { type SharedCall, startSharedCall } from '../../shared/batcher.ts'
-import type { Database, Statement } from '../../shared/store/clickhouse.ts'
+import type { Database, Statement } from '../../shared/store/store.ts'
 import type { ClientKey, FairQueue } from '../admission/admission.ts'
 
 /** The client disconnected. The request did not fail, and no response can be sent. */

@@ -3,8 +3,7 @@ import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { END_OF_TIME, type TimeRange } from '../../shared/intervals.ts'
-import type { ChangeEvent, ChangeFeed } from '../../shared/store/change-feed.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { ChangeEvent, ChangeFeed, Database } from '../../shared/store/store.ts'
 
 /** Stored rows of a dataset; times are Unix milliseconds. */
 export interface Count {

@@ -5,7 +5,7 @@ import { type BucketState, type Explained, openLedger } from '../../shared/ledge
 import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Entity } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { Problem } from '../problem/problem.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { defineKeyset, type Keyset } from '../answers/keyset.ts'
+import { defineKeyset, type Keyset } from '../formats/formats.ts'
 import { COUNTED, IS_COUNTED } from './counted.ts'
 
 /** Newest first. */

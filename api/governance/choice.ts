@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { columnTypes } from '../../shared/record-values.ts'
+import { columnTypes } from '../formats/formats.ts'
 
 const TYPE = 'Variant(Array(Float64), Float64, Map(String, Float64), String)'
 

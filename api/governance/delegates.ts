@@ -1,14 +1,10 @@
 import { z } from 'zod'
 import { delegations } from '../../shared/datasets/delegations.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Answer } from '../answers/answer.ts'
-import type { Representation } from '../answers/formats.ts'
-import { defineKeyset } from '../answers/keyset.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { ChunkCache, Sized } from '../cache/chunks.ts'
+import { type Answer, answerRecords, defineKeyset, type Representation, toOwned } from '../formats/formats.ts'
 import { Problem } from '../problem/problem.ts'
-import { answerRecords } from '../records/answer.ts'
-import { toOwned } from '../records/owned.ts'
 
 const reading = z.object({ read_at: z.int() })
 

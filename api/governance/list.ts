@@ -1,13 +1,16 @@
 import { z } from 'zod'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Answer } from '../answers/answer.ts'
-import type { Representation } from '../answers/formats.ts'
-import { defineKeyset, type Keyset, ORDERED_CHARACTERS } from '../answers/keyset.ts'
-import { toListHead } from '../lists/answer.ts'
-import { emptyValue } from '../lists/engine.ts'
+import type { Database } from '../../shared/store/store.ts'
+import {
+  type Answer,
+  answerRecords,
+  defineKeyset,
+  type Keyset,
+  MEMBER_TYPES,
+  ORDERED_CHARACTERS,
+  type Representation,
+} from '../formats/formats.ts'
+import { emptyValue, toListHead } from '../lists/lists.ts'
 import type { Filter, Questions, SortKey } from '../parameters/questions.ts'
-import { answerRecords } from '../records/answer.ts'
-import { MEMBER_TYPES } from '../records/table.ts'
 
 interface LongListCall {
   readonly db: Database

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { Scope } from './counted.ts'
 
 export const STATES = ['active', 'closed', 'pending', 'unsettled'] as const

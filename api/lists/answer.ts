@@ -1,15 +1,21 @@
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { HISTORY_START } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { type Answer, toBrokenOff } from '../answers/answer.ts'
-import { FORMATS, type Representation, toDisposition, toJsonSql } from '../answers/formats.ts'
-import { JSON_SETTINGS } from '../answers/rows.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { ChunkCache, Sized } from '../cache/chunks.ts'
+import {
+  type Answer,
+  answerRecords,
+  FORMATS,
+  JSON_SETTINGS,
+  type Representation,
+  toBrokenOff,
+  toDisposition,
+  toJsonSql,
+  writeRecords,
+} from '../formats/formats.ts'
 import type { LIST_HEADERS } from '../http/headers.ts'
 import { time } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
-import { answerRecords } from '../records/answer.ts'
-import { writeRecords } from '../records/table.ts'
 import {
   createRecordSet,
   type JsonRecordSet,

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { type MemberKind, toComparable, toMembers } from '../records/table.ts'
+import { type MemberKind, toComparable, toMembers } from '../formats/formats.ts'
 import { createSortedSet, type ListedRecord, nameOf, ORDER_BYTES, type RecordSet } from './engine.ts'
 
 /** The values of one member, by the index of the record. */

@@ -1,6 +1,14 @@
-import { compareValues, defineOrder, type Place, type SortOrder, toOrdered } from '../answers/keyset.ts'
+import {
+  compareValues,
+  defineOrder,
+  MEMBER_TYPES,
+  type Member,
+  type Place,
+  type SortOrder,
+  toComparable,
+  toOrdered,
+} from '../formats/formats.ts'
 import type { Filter, Operator, SortKey } from '../parameters/questions.ts'
-import { MEMBER_TYPES, type Member, toComparable } from '../records/table.ts'
 import type { Selection } from '../route/entities.ts'
 
 /**

@@ -2,11 +2,10 @@ import type { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Lifetime } from '../../shared/registry/entities.ts'
-import type { Representation } from '../answers/formats.ts'
+import { type Representation, toObject } from '../formats/formats.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { manyReferences, page } from '../parameters/kinds.ts'
 import { toQuestions } from '../parameters/questions.ts'
-import { toObject } from '../records/columns.ts'
 import { type AppContext, type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import {
   daoKind,

@@ -1,6 +1,6 @@
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { toStaleAt } from '../../shared/store/readiness.ts'
+import { toStaleAt } from '../../shared/store/store.ts'
 
 /** The moment of `asOf` in statements; the parameter is in Unix milliseconds. */
 const AT = "fromUnixTimestamp64Milli({at: Int64}, 'UTC')"

@@ -1,5 +1,5 @@
 import type { Gauge } from 'prom-client'
-import type { ChangeStream } from '../../shared/store/change-stream.ts'
+import type { ChangeStream } from '../../shared/store/store.ts'
 import type { ToClient } from '../http/client-address.ts'
 import { FIXED_HEADERS } from '../http/headers.ts'
 import { Problem, toUnavailable } from '../problem/problem.ts'

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
-import { type ChangeStream, isNewer, type StreamedChange } from '../../shared/store/change-stream.ts'
+import { type ChangeStream, isNewer, type StreamedChange } from '../../shared/store/store.ts'
 
 /** Interval of a comment that keeps proxies from closing a silent connection (docs/contract.md, section 11). */
 const HEARTBEAT_MS = 15_000

@@ -1,7 +1,12 @@
 import { z } from 'zod'
-import { FORMAT_NAMES, FORMATS } from '../answers/formats.ts'
-import { ORDERED_CHARACTERS } from '../answers/keyset.ts'
-import { type Member, type MemberKind, toMembers } from '../records/table.ts'
+import {
+  FORMAT_NAMES,
+  FORMATS,
+  type Member,
+  type MemberKind,
+  ORDERED_CHARACTERS,
+  toMembers,
+} from '../formats/formats.ts'
 import { nearestPath, unsplitValues } from './kinds.ts'
 import type { QueryShape } from './parse.ts'
 import { parseTime, suggestTime } from './time.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DAY_MS } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { nextGridTime } from '../series/series.ts'
 import { pointsSql } from './points.ts'
 

@@ -1,6 +1,5 @@
 import { DAY_MS, INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
-import { deflateQuickly, inflate } from '../answers/deflated.ts'
-import { type Rows, toRows } from '../answers/rows.ts'
+import { deflateQuickly, inflate, type Rows, toRows } from '../formats/formats.ts'
 import type { Column, StoredRows } from '../route/stored-points.ts'
 import type { PackedRows } from '../series/chunks.ts'
 

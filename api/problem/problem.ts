@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isTransient, toClickHouseCode } from '../../shared/store/clickhouse.ts'
+import { isTransient, toClickHouseCode } from '../../shared/store/store.ts'
 import { PROBLEM_CODE_NAMES, PROBLEM_CODES, type ProblemCode } from './codes.ts'
 
 const candidate = z

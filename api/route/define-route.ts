@@ -4,15 +4,19 @@ import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
 import { snapshot } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import type { ChangeFeed } from '../../shared/store/change-feed.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Readiness } from '../../shared/store/readiness.ts'
+import type { ChangeFeed, Database, Readiness } from '../../shared/store/store.ts'
 import type { Caller, RateLimits } from '../admission/admission.ts'
-import { type Answer, withByteOrderMark } from '../answers/answer.ts'
-import { type Format, type Representation, toQueryKey, toRepresentation } from '../answers/formats.ts'
 import type { ChunkCache } from '../cache/chunks.ts'
 import { withSignal } from '../cache/single-flight.ts'
 import type { Counts } from '../coverage/counts.ts'
+import {
+  type Answer,
+  type Format,
+  type Representation,
+  toQueryKey,
+  toRepresentation,
+  withByteOrderMark,
+} from '../formats/formats.ts'
 import { type FlatHeaders, PAGE_HEADERS, RANGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
 import { createMediaTypeChooser } from '../http/negotiation.ts'
 import type { QueryShape } from '../parameters/parse.ts'

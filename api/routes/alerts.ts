@@ -1,10 +1,7 @@
 import { z } from 'zod'
 import { END_OF_TIME } from '../../shared/intervals.ts'
-import { idValue, numberOrNull, timeValue } from '../../shared/record-values.ts'
-import { defineKeyset } from '../answers/keyset.ts'
+import { answerRecords, defineKeyset, idValue, numberOrNull, timeValue, toObject } from '../formats/formats.ts'
 import { page, time } from '../parameters/kinds.ts'
-import { answerRecords } from '../records/answer.ts'
-import { toObject } from '../records/columns.ts'
 import { defineRoute } from '../route/define-route.ts'
 
 /** A rule may fire at any time, so an answer is reused for this time. */

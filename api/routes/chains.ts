@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { idValue } from '../../shared/record-values.ts'
-import { defineComputedList } from '../lists/computed-list.ts'
+import { idValue } from '../formats/formats.ts'
+import { defineComputedList } from '../lists/lists.ts'
 
 const chainRecord = z
   .strictObject({

@@ -2,9 +2,8 @@ import { z } from 'zod'
 import { daoLinks } from '../../shared/datasets/daos.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { ACCOUNT_IDS, twitterCounts } from '../../shared/datasets/twitter.ts'
-import { idValue, timeValue, uint32 } from '../../shared/record-values.ts'
-import { defineList, listedDaos } from '../lists/list.ts'
-import { toObject } from '../records/columns.ts'
+import { idValue, timeValue, toObject, uint32 } from '../formats/formats.ts'
+import { defineList, listedDaos } from '../lists/lists.ts'
 import { TOKEN_FACTS, TOKEN_LINKS, tokenFacts, tokenLinks } from './tokens.ts'
 
 /** The token in a DAO's record, without financial data. */

@@ -5,12 +5,19 @@ import { indexPoints } from '../../shared/datasets/index-points.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { CADENCES, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { type Completeness, completenessOf, openLedgers } from '../../shared/ledger/ledger.ts'
-import { timeValue } from '../../shared/record-values.ts'
-import { type FailingProviders, readFailing } from '../../shared/store/failing-providers.ts'
-import { readQuietSpaces, toQuietNote } from '../../shared/store/quiet-spaces.ts'
-import { FRESHNESS_STATES, toFreshnessState, toLagSeconds } from '../../shared/store/readiness.ts'
-import { readUnpricedMembers, toUnpricedNote } from '../../shared/store/unpriced-members.ts'
+import {
+  type FailingProviders,
+  FRESHNESS_STATES,
+  readFailing,
+  readQuietSpaces,
+  readUnpricedMembers,
+  toFreshnessState,
+  toLagSeconds,
+  toQuietNote,
+  toUnpricedNote,
+} from '../../shared/store/store.ts'
 import type { Count } from '../coverage/counts.ts'
+import { timeValue } from '../formats/formats.ts'
 import { defineRoute } from '../route/define-route.ts'
 
 const failing = z

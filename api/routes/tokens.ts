@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { idValue, numberOrNull, timeValue, uint8 } from '../../shared/record-values.ts'
-import { defineList, listedTokens } from '../lists/list.ts'
-import { lastCurrentRows } from '../lists/past-quotes.ts'
+import { idValue, numberOrNull, timeValue, uint8 } from '../formats/formats.ts'
+import { defineList, lastCurrentRows, listedTokens } from '../lists/lists.ts'
 
 /** The first members of a token in the records of tokens and of DAOs. Financial data comes between these and `tokenLinks`. */
 export const tokenFacts = {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { timeValue } from '../../shared/record-values.ts'
+import { timeValue } from '../formats/formats.ts'
 import { defineRoute } from '../route/define-route.ts'
 
 const usage = z

@@ -2,9 +2,9 @@ import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { snapshot } from '../../shared/registry/ends.ts'
 import type { Dao, Token } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import { compareValues } from '../answers/keyset.ts'
 import type { ChunkCache } from '../cache/chunks.ts'
-import { findRecords, type ListSource, loadRecords } from '../lists/answer.ts'
+import { compareValues } from '../formats/formats.ts'
+import { findRecords, type ListSource, loadRecords } from '../lists/lists.ts'
 
 /** The latest quote of each token as a list, which the process loads once after each change. */
 const QUOTES: ListSource = {

@@ -9,10 +9,9 @@ import {
   MONDAY_SHIFT_MS,
   type TimeRange,
 } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { toJsonSql } from '../answers/formats.ts'
-import { JSON_SETTINGS, type Rows, readWritten, toRows, toSlice } from '../answers/rows.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { ChunkCache, ChunkKey, Sized } from '../cache/chunks.ts'
+import { JSON_SETTINGS, type Rows, readWritten, toJsonSql, toRows, toSlice } from '../formats/formats.ts'
 import {
   NO_POINTS,
   type Points,

@@ -2,21 +2,22 @@ import { hash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { crc32 } from 'node:zlib'
 import { INTERVAL_SECONDS, type Interval, MONDAY_SHIFT_MS, type TimeRange } from '../../shared/intervals.ts'
-import type { AssembledBody } from '../answers/answer.ts'
+import type { Sized } from '../cache/chunks.ts'
 import {
+  type AssembledBody,
   countBytes,
   type Deflated,
   deflateCached,
   inflate,
   type Part,
+  type Rows,
+  type Slice,
   store,
   toText,
   writeGzip,
   writeGzipPieces,
   writeText,
-} from '../answers/deflated.ts'
-import type { Rows, Slice } from '../answers/rows.ts'
-import type { Sized } from '../cache/chunks.ts'
+} from '../formats/formats.ts'
 import { toTagValue } from '../http/negotiation.ts'
 import type { Frame } from './series.ts'
 

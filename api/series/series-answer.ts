@@ -2,13 +2,19 @@ import { z } from 'zod'
 import { toSeriesDueEnd } from '../../shared/buckets.ts'
 import { countBuckets, HISTORY_START, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { toJson } from '../../shared/json.ts'
-import { toStaleAt } from '../../shared/store/readiness.ts'
-import { type Answer, type BytesAnswer, MOST_CACHED } from '../answers/answer.ts'
-import { FORMATS, type Representation, toDisposition } from '../answers/formats.ts'
-import { refuseCursor } from '../answers/keyset.ts'
+import { toStaleAt } from '../../shared/store/store.ts'
 import { doIfCached } from '../cache/chunks.ts'
-import { answerRecords } from '../records/answer.ts'
-import { writeRecords } from '../records/table.ts'
+import {
+  type Answer,
+  answerRecords,
+  type BytesAnswer,
+  FORMATS,
+  MOST_CACHED,
+  type Representation,
+  refuseCursor,
+  toDisposition,
+  writeRecords,
+} from '../formats/formats.ts'
 import type { AppContext } from '../route/define-route.ts'
 import { selectPoints } from './chunks.ts'
 import { toFilledSchema } from './filled.ts'

@@ -9,8 +9,8 @@ import {
   type TimeRange,
   toBucketStart,
 } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Answer } from '../answers/answer.ts'
+import type { Database } from '../../shared/store/store.ts'
+import type { Answer } from '../formats/formats.ts'
 import type { SERIES_HEADERS } from '../http/headers.ts'
 import { oneOf } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'

@@ -3,14 +3,16 @@ import { toSeriesDueEnd } from '../../shared/buckets.ts'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { countBuckets, EARLIEST_MS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import { toJson } from '../../shared/json.ts'
-import { toStaleAt } from '../../shared/store/readiness.ts'
-import type { Answer } from '../answers/answer.ts'
-import type { Representation } from '../answers/formats.ts'
-import { refuseCursor } from '../answers/keyset.ts'
+import { toStaleAt } from '../../shared/store/store.ts'
+import {
+  type Answer,
+  answerRecords,
+  findOwnersOfPage,
+  type RecordSource,
+  type Representation,
+  refuseCursor,
+} from '../formats/formats.ts'
 import { Problem } from '../problem/problem.ts'
-import { answerRecords } from '../records/answer.ts'
-import { findOwnersOfPage } from '../records/owned.ts'
-import type { RecordSource } from '../records/table.ts'
 import type { AppContext } from '../route/define-route.ts'
 import type { Named } from '../route/entities.ts'
 import { type SeriesQuestion, startAfter, toExpiry, toSeriesHeaders, toSeriesRange } from './series.ts'

@@ -1,4 +1,4 @@
-import type { AssembledBody } from '../answers/answer.ts'
+import type { AssembledBody } from '../formats/formats.ts'
 import type { FlatHeaders } from '../http/headers.ts'
 import type { Encoding } from '../http/negotiation.ts'
 

@@ -1,9 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import type { Cadence } from '../../shared/intervals.ts'
-import { toStaleAt } from '../../shared/store/readiness.ts'
-import { type Answer, type AssembledAnswer, DataChanged, type StreamAnswer } from '../answers/answer.ts'
-import { FORMATS } from '../answers/formats.ts'
+import { toStaleAt } from '../../shared/store/store.ts'
+import { type Answer, type AssembledAnswer, DataChanged, FORMATS, type StreamAnswer } from '../formats/formats.ts'
 import { FIXED_HEADERS, type FlatHeaders, toFlat } from '../http/headers.ts'
 import {
   type ByteRange,

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { z } from 'zod'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { onCluster, toLocal } from '../../shared/store/topology.ts'
+import { type Database, onCluster, toLocal } from '../../shared/store/store.ts'
 import { readShardingColumns } from '../cluster/sharding.ts'
 
 /** A table with rows: its stored columns, and its sorting key, which orders and replaces rows. */

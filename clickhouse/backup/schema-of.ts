@@ -1,5 +1,5 @@
 import { DataError } from '../../shared/errors.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { loadMigrations, type Migration } from '../migrate.ts'
 import { loadReleased } from '../schema/released.ts'
 import { findUnreleased } from '../schema/stored.ts'

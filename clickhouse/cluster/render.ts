@@ -1,5 +1,5 @@
 import { DataError } from '../../shared/errors.ts'
-import { onCluster, quoteName, toLocal } from '../../shared/store/topology.ts'
+import { onCluster, quoteName, toLocal } from '../../shared/store/store.ts'
 import { readShardingColumns, toShardingKey } from './sharding.ts'
 
 /** The cluster of the statements, and the database of the tables. */

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { INDEX, type RegistrySource } from '../../shared/registry/source.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { findRegistryVersion } from '../../shared/store/stored-registry.ts'
+import { type Database, findRegistryVersion } from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 
 interface StoredRecord {

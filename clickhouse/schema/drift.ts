@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 
 /**
  * Compares the tables and columns of the database with those that the migration files create in an empty one.

@@ -1,5 +1,4 @@
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { onCluster, quoteName } from '../../shared/store/topology.ts'
+import { type Database, onCluster, quoteName } from '../../shared/store/store.ts'
 
 /** An unfinished restore: the backup, and whether all rows are stored and compared. */
 export interface Restoring {

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { DAY_MS } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { onCluster } from '../../shared/store/topology.ts'
+import { type Database, onCluster } from '../../shared/store/store.ts'
 
 const PREFIX = 'dao_data_schema_check_'
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { parseRestoring, RESTORING_TABLE, type Restoring } from './restoring.ts'
 
 /** The stored state of a database's schema. */

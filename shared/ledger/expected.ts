@@ -3,7 +3,7 @@ import { type Buckets, toBuckets, toDueEnd, union } from '../buckets.ts'
 import { groupBy } from '../group-by.ts'
 import { END_OF_TIME, INTERVAL_SECONDS } from '../intervals.ts'
 import { ALL_ENTITIES, type Entity } from '../registry/entities.ts'
-import type { Database } from '../store/clickhouse.ts'
+import type { Database } from '../store/store.ts'
 import { readMissing } from './tables.ts'
 import type { ExpectedQuery, ExpectedRange, Lacking, LedgerDataset, Missing, NewExpectedRange } from './types.ts'
 

@@ -12,7 +12,7 @@ import { NOT_DUE } from '../coverage-gap.ts'
 import { groupBy } from '../group-by.ts'
 import { END_OF_TIME, INTERVAL_SECONDS } from '../intervals.ts'
 import type { Entity } from '../registry/entities.ts'
-import type { Database } from '../store/clickhouse.ts'
+import type { Database } from '../store/store.ts'
 import { groupByExpectedRuns, readExpected, toExpectedRuns } from './expected.ts'
 import { readCoverage, readMissing, readNotes } from './tables.ts'
 import type {

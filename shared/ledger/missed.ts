@@ -3,7 +3,7 @@ import { type Buckets, subtractAll, toBucket, toBuckets, toTimes, totalBuckets, 
 import { groupBy, toBatches } from '../group-by.ts'
 import { END_OF_TIME, INTERVAL_SECONDS, type TimeRange, toBucketStart } from '../intervals.ts'
 import { ENTIRE_REGISTRY } from '../registry/entities.ts'
-import type { Database } from '../store/clickhouse.ts'
+import type { Database } from '../store/store.ts'
 import { countPossible } from './recount.ts'
 import { addCoverage, readNotes, writeNotes } from './tables.ts'
 import type { FailedRange, LedgerDataset, MissedSlots, Missing, Note, Report, StoredNote } from './types.ts'

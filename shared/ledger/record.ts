@@ -26,7 +26,7 @@ import {
 import type { RangePayload } from '../queue/queues.ts'
 import { untilEnd } from '../registry/ends.ts'
 import { ENTIRE_REGISTRY } from '../registry/entities.ts'
-import type { Database } from '../store/clickhouse.ts'
+import type { Database } from '../store/store.ts'
 import { readExpected } from './expected.ts'
 import { addCoverage, readNotes, writeNotes } from './tables.ts'
 import type { Answer, CollectedRun, LedgerDataset, Note, ProviderRows, ReadTime, Report, Step } from './types.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Database } from '../store/clickhouse.ts'
+import type { Database } from '../store/store.ts'
 import type { LedgerDataset } from './types.ts'
 
 /**

@@ -3,7 +3,7 @@ import { type Buckets, RUNS, toBucket, totalBuckets, toUnitMs, toUnitTimes, toYe
 import { groupBy } from '../group-by.ts'
 import { type Cadence, END_OF_TIME, INTERVAL_SECONDS, type TimeRange } from '../intervals.ts'
 import { LANES } from '../queue/lanes.ts'
-import type { Database } from '../store/clickhouse.ts'
+import type { Database } from '../store/store.ts'
 import type { Count, LedgerDataset, MissingQuery, Note, Report, StoredNote } from './types.ts'
 
 type Covered = Pick<LedgerDataset, 'name' | 'cadence'>

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { HISTORY_START, toBucketStart } from '../intervals.ts'
 import { ALL_ENTITIES } from '../registry/entities.ts'
-import type { Database } from '../store/clickhouse.ts'
+import type { Database } from '../store/store.ts'
 import type { Logger } from '../telemetry/log.ts'
 import { recordExpected } from './expected.ts'
 import { addFromRows } from './recount.ts'

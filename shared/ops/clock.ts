@@ -1,7 +1,6 @@
 import type { Redis } from 'ioredis'
 import { callRedis } from '../queue/queues.ts'
-import type { Database } from '../store/clickhouse.ts'
-import { readEngineTime } from '../store/clickhouse.ts'
+import { type Database, readEngineTime } from '../store/store.ts'
 import type { Logger } from '../telemetry/log.ts'
 
 /** The clock for slots. */

@@ -3,8 +3,7 @@ import { type AddressInfo, isIP } from 'node:net'
 import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
 import { toJson } from '../json.ts'
-import type { Database } from '../store/clickhouse.ts'
-import { probe } from '../store/probe.ts'
+import { type Database, probe } from '../store/store.ts'
 import type { ShownMetrics } from '../telemetry/metrics.ts'
 
 /** Dependencies of a process by name; each check throws if its dependency is unavailable. */

@@ -3,8 +3,7 @@ import { ReplyError } from 'ioredis'
 import type { Config } from '../config/config.ts'
 import { DataError, toReason } from '../errors.ts'
 import { createRedis, requireRedis } from '../queue/redis.ts'
-import { type Database, isTransient, toClickHouseCode } from '../store/clickhouse.ts'
-import { probe } from '../store/probe.ts'
+import { type Database, isTransient, probe, toClickHouseCode } from '../store/store.ts'
 import { createLog, type Logger } from '../telemetry/log.ts'
 
 const RETRY_MS = 1_000

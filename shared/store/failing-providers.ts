@@ -63,7 +63,7 @@ function toEarliest(a: FailingProviders, b: FailingProviders): FailingProviders 
   return { ...a, ...Object.fromEntries(added) }
 }
 
-export const toFailingText = (failing: FailingProviders): string => JSON.stringify(failing)
+const toFailingText = (failing: FailingProviders): string => JSON.stringify(failing)
 
 /** A failure that affects all entities of a provider. */
 export interface ProviderFailure {

@@ -2,7 +2,7 @@ import { createChunkCache } from '../../api/cache/chunks.ts'
 import { createCounts } from '../../api/coverage/counts.ts'
 import { createStoredPoints } from '../../api/prices/points.ts'
 import type { AppContext } from '../../api/route/define-route.ts'
-import type { ChangeFeed } from '../../shared/store/change-feed.ts'
+import type { ChangeFeed } from '../../shared/store/store.ts'
 import type { BenchDatabase } from './engine.ts'
 
 /** A feed without a source, so that nothing is cached. */

@@ -1,4 +1,4 @@
-import { JSON_SETTINGS } from '../../api/answers/rows.ts'
+import { JSON_SETTINGS } from '../../api/formats/formats.ts'
 import { pointsSql } from '../../api/prices/points.ts'
 import { DAY_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'

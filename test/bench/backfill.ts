@@ -1,7 +1,7 @@
 import { createClient } from '@clickhouse/client'
 import { z } from 'zod'
 import type { Token } from '../../shared/registry/entities.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { type Chunk, planChunks } from '../../workers/schedule/chunks.ts'
 import {

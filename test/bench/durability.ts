@@ -1,4 +1,4 @@
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { Benchmark, BenchRow } from './define-benchmark.ts'
 import { withDatabase, withEngine } from './engine.ts'
 import { compare, compareWithItself, timed } from './measure.ts'

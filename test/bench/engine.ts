@@ -2,7 +2,7 @@ import { migrate } from '../../clickhouse/migrate.ts'
 import { storeRegistry } from '../../clickhouse/registry.ts'
 import { type Config, parseConfig } from '../../shared/config/config.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { createDatabase, type Database } from '../../shared/store/store.ts'
 import { type OwnClickHouse, startOwnClickHouse, TEST_DATABASES } from '../support/own-clickhouse.ts'
 import { silent } from '../support/silent.ts'
 

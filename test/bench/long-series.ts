@@ -1,5 +1,5 @@
 import { get, type IncomingMessage } from 'node:http'
-import { JSON_SETTINGS } from '../../api/answers/rows.ts'
+import { JSON_SETTINGS } from '../../api/formats/formats.ts'
 import { pointsSql } from '../../api/prices/points.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { atMost, type BenchContext, type BenchRow } from './define-benchmark.ts'

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { z } from 'zod'
 import { parseConfig } from '../../shared/config/config.ts'
-import { createDatabase } from '../../shared/store/clickhouse.ts'
+import { createDatabase } from '../../shared/store/store.ts'
 
 /**
  * Processes to compare the API with. `bytes` sends the given bytes with the given headers and nothing else. `express`

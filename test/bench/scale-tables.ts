@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { OwnClickHouse } from '../support/own-clickhouse.ts'
 import type { BenchContext } from './define-benchmark.ts'
 import { type BenchDatabase, withDatabase } from './engine.ts'

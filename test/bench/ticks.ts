@@ -1,5 +1,5 @@
 import pricesJob from '../../workers/jobs/prices.ts'
-import { checkRows } from '../../workers/run/rows.ts'
+import { checkRows } from '../../workers/run/runner.ts'
 import { silent } from '../support/silent.ts'
 import { atMost, type BenchContext, type BenchRow } from './define-benchmark.ts'
 import { toMedian } from './measure.ts'

@@ -2,13 +2,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { problemBody } from '../../api/problem/problem.ts'
 import { marketCap } from '../../shared/datasets/market-cap.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { DataError } from '../../shared/errors.ts'
 import { DAY_MS, END_OF_TIME, HOUR_MS } from '../../shared/intervals.ts'
 import { recordExpected } from '../../shared/ledger/expected.ts'
 import type { Report } from '../../shared/ledger/ledger.ts'
 import { addCoverage, writeNotes } from '../../shared/ledger/tables.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
-import { FAILING_PROVIDERS, toFailingText } from '../../shared/store/failing-providers.ts'
+import { rememberFailing } from '../../workers/run/runner.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { getToken } from '../support/entities.ts'
@@ -106,9 +107,13 @@ beforeAll(async () => {
     { ...rest, entity: mixed.key, from: BEGIN + 210 * SLOT, to: END_OF_TIME, state: 'failed', reason: 'HTTP 503' },
     { ...rest, entity: without.key, from: BEGIN, to: END_OF_TIME, state: 'unserved', reason: 'no id there' },
   ])
-  const failing = toFailingText({ coinmarketcap: { since: iso(BEGIN), reason: 'no key' } })
-  const state = { job: 'prices', name: FAILING_PROVIDERS, value: failing, written_at: iso(NOW) }
-  await writer.insert({ table: 'job_state', rows: [state] })
+  await rememberFailing({ db: writer, now: () => NOW }, 'prices', {
+    slot: BEGIN,
+    piece: undefined,
+    isComplete: true,
+    failures: [{ provider: 'coinmarketcap', reason: new DataError('config', 'no key') }],
+    answered: [],
+  })
   api = await startApi({ config, ...database, changeFeed, now: () => NOW })
 })
 afterAll(async () => {

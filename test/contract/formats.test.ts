@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { FORMAT_NAMES, FORMATS, type Format } from '../../api/answers/formats.ts'
+import { FORMAT_NAMES, FORMATS, type Format } from '../../api/formats/formats.ts'
 import { takesSeveral } from '../../api/parameters/parse.ts'
 import { problemBody } from '../../api/problem/problem.ts'
 import { routes } from '../../api/routes.ts'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { toMembers } from '../../api/records/table.ts'
+import { toMembers } from '../../api/formats/formats.ts'
 import { routes } from '../../api/routes.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { countCases, SEED } from '../support/cases.ts'

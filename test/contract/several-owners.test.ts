@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Format } from '../../api/answers/formats.ts'
+import type { Format } from '../../api/formats/formats.ts'
 import { problemBody } from '../../api/problem/problem.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'

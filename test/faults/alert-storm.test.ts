@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { deliver, findDue } from '../../workers/alerts/delivery.ts'
 import { evaluateGroup, toGroups } from '../../workers/alerts/evaluation.ts'
 import { parseRules } from '../../workers/alerts/rules-file.ts'

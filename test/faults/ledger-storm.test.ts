@@ -28,6 +28,7 @@ const FLUSH_SHARE = 0.4
 const LONGEST_WAIT_MS = 600
 /** A slot ends when the queues are empty, or after this time; its unfinished jobs then stay open. */
 const LONGEST_SLOT_MS = 4_000
+const LONGEST_SETTLING_MS = 400_000
 
 const seed = Number(process.env.FAULTS_SEED ?? 1)
 const key = toNoiseKey(seed, 'storm')
@@ -96,13 +97,19 @@ async function untilQuiet(): Promise<void> {
   while ((await stage.countOpen()) > 0 && performance.now() < end) await wait(50)
 }
 
-/** No process is killed any more; the schedulers scan until they find no gap. */
+/**
+ * No process is killed any more; the schedulers scan until they find no gap that is due in the slot.
+ * @throws Error with what is left if that takes too long.
+ */
 async function settle(slot: number): Promise<void> {
   await stage.company.startAll()
+  const end = performance.now() + LONGEST_SETTLING_MS
   for (let quiet = 0; quiet < 2; ) {
     await stage.moveTo(slot)
-    const isQuiet = (await stage.countOpen()) === 0 && (await countDue()) === 0 && (await countPending()) === 0
+    const left = { jobs: await stage.countOpen(), due: await countDue(), pending: await findPending(slot) }
+    const isQuiet = left.jobs === 0 && left.due === 0 && left.pending.length === 0
     quiet = isQuiet ? quiet + 1 : 0
+    if (!isQuiet && performance.now() > end) throw new Error(`slot ${slot} does not settle: ${JSON.stringify(left)}`)
     await wait(500)
   }
 }
@@ -113,14 +120,12 @@ async function countDue(): Promise<number> {
   return due.flat().length
 }
 
-const nowOf = (job: Job) => toClockTime(toClock(job), LAST)
-
-/** Number of wanted, due buckets of a dataset, by state. */
-async function standOf(job: Job) {
+/** The wanted buckets of a dataset that are due in a slot, by state. */
+async function standOf(job: Job, slot = LAST) {
   const { db } = stage.database
   const { dataset } = job
   const expected = await readExpected(db, dataset)
-  const until = toDueEnd(dataset, nowOf(job))
+  const until = toDueEnd(dataset, toClockTime(toClock(job), slot))
   const stretches = []
   for (const { key: entity, name, ...more } of job.entities(registry)) {
     const runs = toExpectedRuns(expected, { ...more, key: entity }, dataset, until)
@@ -141,9 +146,9 @@ async function standOf(job: Job) {
 /** The Index Token's reading needs current prices, which the kills delay, and has the time of its block. */
 const collected = jobs.filter(({ name, computedFrom }) => computedFrom.length === 0 && name !== 'index-token')
 
-async function countPending(): Promise<number> {
-  const stretches = await Promise.all(collected.map(standOf))
-  return stretches.flat().filter(({ state }) => state === 'pending').length
+async function findPending(slot: number) {
+  const stretches = await Promise.all(collected.map((job) => standOf(job, slot)))
+  return stretches.flat().filter(({ state }) => state === 'pending')
 }
 
 describe('coverage after kills, emptied queues and overlapping backfills', () => {

@@ -5,7 +5,7 @@ import { announceReady, onStopSignal, runProgram } from '../../shared/process.ts
 import { LANES } from '../../shared/queue/lanes.ts'
 import { createQueues } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
-import { createDatabase } from '../../shared/store/clickhouse.ts'
+import { createDatabase } from '../../shared/store/store.ts'
 import { createLog, type Logger } from '../../shared/telemetry/log.ts'
 import { createHttpClients } from '../../workers/http/client.ts'
 import { jobs } from '../../workers/jobs/list.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { findRollUps, type RollUp } from '../../workers/rebuild/roll-ups.ts'
 

@@ -11,11 +11,11 @@ import {
   toQueueName,
 } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
-import { createDatabase } from '../../shared/store/clickhouse.ts'
+import { createDatabase } from '../../shared/store/store.ts'
 import { createHttpClients } from '../../workers/http/client.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
-import { type JobContext, runJob } from '../../workers/run/run-job.ts'
+import { type JobContext, runJob } from '../../workers/run/runner.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { silent } from '../support/silent.ts'
 import { toStoreSettings } from '../support/store-settings.ts'

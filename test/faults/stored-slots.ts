@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { toClock, toSlotTime } from './slot-clock.ts'
 

@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { datasets } from '../../shared/datasets/list.ts'
-import { createDatabase } from '../../shared/store/clickhouse.ts'
+import { createDatabase } from '../../shared/store/store.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { createHttpClients } from '../../workers/http/client.ts'
 import type { Job } from '../../workers/job/define-job.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import { toMembers } from '../../api/formats/formats.ts'
 import { exampleOf } from '../../api/parameters/parse.ts'
-import { toMembers } from '../../api/records/table.ts'
 import type { Route } from '../../api/route/define-route.ts'
 import { routes } from '../../api/routes.ts'
 import type { createRandom } from '../support/random.ts'

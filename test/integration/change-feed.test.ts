@@ -3,9 +3,15 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { createRedis } from '../../shared/queue/redis.ts'
-import { type ChangeEvent, type ChangeFeed, createChangeFeed, publishChange } from '../../shared/store/change-feed.ts'
-import { bridgeChangeStream } from '../../shared/store/change-stream.ts'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import {
+  bridgeChangeStream,
+  type ChangeEvent,
+  type ChangeFeed,
+  createChangeFeed,
+  createDatabase,
+  type Database,
+  publishChange,
+} from '../../shared/store/store.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { createHandLog } from '../support/hand-log.ts'
 import { silent } from '../support/silent.ts'

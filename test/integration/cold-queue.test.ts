@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type ClientRequest, get, type IncomingMessage } from 'node:http'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { createDatabase, type Database } from '../../shared/store/store.ts'
 import { createApiDatabase, createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { startStatementDoor, toValues } from '../support/statement-door.ts'

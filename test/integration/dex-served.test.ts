@@ -6,7 +6,7 @@ import { toId } from '../../shared/ids.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import dexTrades from '../../workers/jobs/dex-trades.ts'
 import prices from '../../workers/jobs/prices.ts'
-import { runJob } from '../../workers/run/run-job.ts'
+import { runJob } from '../../workers/run/runner.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 
 const HOUR = 3_600_000

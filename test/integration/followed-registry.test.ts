@@ -6,18 +6,19 @@ import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { noteStored, readDueUnits } from '../../shared/ledger/tables.ts'
 import { addComposition } from '../../shared/registry/rebalance.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import {
+  createDatabase,
+  type Database,
   type FollowedRegistry,
   followRegistry,
   readInForce,
   readRegistry,
-} from '../../shared/store/followed-registry.ts'
+} from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { Collector } from '../../workers/job/define-job.ts'
 import index from '../../workers/jobs/index-points.ts'
 import tvl from '../../workers/jobs/tvl.ts'
-import { runJob } from '../../workers/run/run-job.ts'
+import { runJob } from '../../workers/run/runner.ts'
 import { createHandFeed, startApi } from '../support/api.ts'
 import { storeMarket } from '../support/market.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'

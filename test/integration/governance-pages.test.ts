@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Dao } from '../../shared/registry/entities.ts'
 import governance from '../../workers/jobs/governance.ts'
-import { runJob } from '../../workers/run/run-job.ts'
+import { runJob } from '../../workers/run/runner.ts'
 import { HUB_START, startHub, toProposal, toVotes } from '../support/hub.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { toBucketStart } from '../../shared/intervals.ts'
 import type { Governor } from '../../shared/registry/entities.ts'
 import governors from '../../workers/jobs/governors.ts'
-import { runJob } from '../../workers/run/run-job.ts'
+import { runJob } from '../../workers/run/runner.ts'
 import type { Voter } from '../support/governance-records.ts'
 import { logAt, toGovernorChain, toYoungRegistry } from '../support/governor-chain.ts'
 import {

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import governors from '../../workers/jobs/governors.ts'
-import { runJob } from '../../workers/run/run-job.ts'
+import { runJob } from '../../workers/run/runner.ts'
 import { logAt, toGovernorChain, toYoungRegistry } from '../support/governor-chain.ts'
 import {
   createGovernorPipeline,

@@ -6,8 +6,7 @@ import { type BasketIndex, toComposition } from '../../shared/registry/index-rec
 import { planBackfill } from '../../workers/backfill/plan.ts'
 import index from '../../workers/jobs/index-points.ts'
 import prices from '../../workers/jobs/prices.ts'
-import { runJob } from '../../workers/run/run-job.ts'
-import { createRunner } from '../../workers/run/runner.ts'
+import { createRunner, runJob } from '../../workers/run/runner.ts'
 import { runChunks } from '../support/run-chunks.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 

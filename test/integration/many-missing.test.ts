@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { addCoverage, readMissing } from '../../shared/ledger/tables.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 let database: TestDatabase

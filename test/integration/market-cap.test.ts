@@ -4,7 +4,7 @@ import { dailySumRow } from '../../shared/datasets/daily-sum.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import marketCap from '../../workers/jobs/market-cap.ts'
-import { runJob } from '../../workers/run/run-job.ts'
+import { runJob } from '../../workers/run/runner.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { storeQuotes } from '../support/quotes.ts'
 

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import prices from '../../workers/jobs/prices.ts'
-import { runJob } from '../../workers/run/run-job.ts'
+import { runJob } from '../../workers/run/runner.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const FIVE_MINUTES = 300_000

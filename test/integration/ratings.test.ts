@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ratingsRoute } from '../../api/routes/daos/ratings.ts'
 import { daoRatingRow } from '../../shared/datasets/ratings.ts'
 import ratings from '../../workers/jobs/ratings.ts'
-import { runJob } from '../../workers/run/run-job.ts'
+import { runJob } from '../../workers/run/runner.ts'
 import { startProviderServer } from '../provider-server.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 

@@ -9,7 +9,7 @@ import { readDueUnits } from '../../shared/ledger/tables.ts'
 import { toQueueName } from '../../shared/queue/queues.ts'
 import marketCap from '../../workers/jobs/market-cap.ts'
 import prices from '../../workers/jobs/prices.ts'
-import { runJob } from '../../workers/run/run-job.ts'
+import { runJob } from '../../workers/run/runner.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const DAY = 86_400_000

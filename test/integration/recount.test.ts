@@ -5,8 +5,7 @@ import { addFromRows, findUnfounded } from '../../shared/ledger/recount.ts'
 import { addCoverage } from '../../shared/ledger/tables.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
-import { PartialFailureError } from '../../workers/run/retries.ts'
-import { runJob } from '../../workers/run/run-job.ts'
+import { PartialFailureError, runJob } from '../../workers/run/runner.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const NOW = Date.parse('2024-05-06T07:05:09Z')

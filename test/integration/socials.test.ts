@@ -13,7 +13,7 @@ import discord from '../../workers/jobs/discord.ts'
 import telegram from '../../workers/jobs/telegram.ts'
 import twitter from '../../workers/jobs/twitter.ts'
 import twitterSentiment from '../../workers/jobs/twitter-sentiment.ts'
-import { runJob } from '../../workers/run/run-job.ts'
+import { runJob } from '../../workers/run/runner.ts'
 import { getDao } from '../support/entities.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import { probe } from '../../shared/store/probe.ts'
+import { createDatabase, type Database, probe } from '../../shared/store/store.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { documentedRequests } from '../support/documented.ts'

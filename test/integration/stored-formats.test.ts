@@ -3,7 +3,7 @@ import { renderStatement } from '../../clickhouse/cluster/render.ts'
 import { loadMigrations } from '../../clickhouse/migrate.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { readFailing } from '../../shared/store/failing-providers.ts'
+import { readFailing } from '../../shared/store/store.ts'
 import { readStatus } from '../../workers/commands/status.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 

@@ -4,8 +4,7 @@ import { type DaoTreasuryRow, daoTreasury, daoTreasuryRow } from '../../shared/d
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { defineJob } from '../../workers/job/define-job.ts'
 import treasuryValue from '../../workers/jobs/treasury-value.ts'
-import { runJob } from '../../workers/run/run-job.ts'
-import { createRunner } from '../../workers/run/runner.ts'
+import { createRunner, runJob } from '../../workers/run/runner.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { untilIdle } from '../support/until-idle.ts'
 

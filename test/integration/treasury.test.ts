@@ -4,7 +4,7 @@ import { type DaoTreasuryRow, daoTreasuryRow, sumValues } from '../../shared/dat
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import type { TreasuryDao } from '../../workers/providers/contracts/treasury-daos.ts'
-import { runJob } from '../../workers/run/run-job.ts'
+import { runJob } from '../../workers/run/runner.ts'
 import { toPendingReport } from '../support/pending-report.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 import { createSimulatedWorld } from '../upstream/simulated.ts'

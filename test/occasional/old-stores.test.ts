@@ -9,7 +9,7 @@ import { migrate } from '../../clickhouse/migrate.ts'
 import { loadReleased } from '../../clickhouse/schema/released.ts'
 import { parseConfig } from '../../shared/config/config.ts'
 import { findFreePort } from '../../shared/free-port.ts'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { createDatabase, type Database } from '../../shared/store/store.ts'
 import { startOwnClickHouse } from '../support/own-clickhouse.ts'
 import { silent } from '../support/silent.ts'
 

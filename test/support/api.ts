@@ -4,9 +4,13 @@ import { createApiServer } from '../../api/server.ts'
 import { storeRegistry } from '../../clickhouse/registry.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
-import type { ChangeEvent, ChangeFeed } from '../../shared/store/change-feed.ts'
-import type { ChangeStream } from '../../shared/store/change-stream.ts'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import {
+  type ChangeEvent,
+  type ChangeFeed,
+  type ChangeStream,
+  createDatabase,
+  type Database,
+} from '../../shared/store/store.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { createTestDatabase } from './database.ts'
 import { silent } from './silent.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import dexTrades from '../../workers/jobs/dex-trades.ts'
-import { runJob } from '../../workers/run/run-job.ts'
+import { runJob } from '../../workers/run/runner.ts'
 import { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts'
 
 const HOUR = 3_600_000

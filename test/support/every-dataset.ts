@@ -1,6 +1,6 @@
 import type { Dao, VotingToken } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { storeMarket } from './market.ts'
 import { storeQuotes } from './quotes.ts'
 

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 const ROOT = join(import.meta.dirname, '../..')
 const OWN_FOLDERS: ReadonlySet<string> = new Set(['api', 'clickhouse', 'shared', 'tools', 'workers'])
 
-/** The getter that Vite adds for each export. It runs when another module reads the export. */
-const EXPORT_GETTER = /^\(\)\s*=>\s*\{\s*try\s*\{\s*return\s+[\w$]+;?\s*\}\s*catch\s*\{\s*\}\s*\}$/
+/** The getter that Vite adds for each export, also of another file. It runs when another module reads the export. */
+const EXPORT_GETTER = /^\(\)\s*=>\s*\{\s*try\s*\{\s*return\s+[\w$.]+;?\s*\}\s*catch\s*\{\s*\}\s*\}$/
 
 /**
  * Returns the own source files of which a function was called during `work`, as sorted paths relative to the repository.

@@ -1,4 +1,5 @@
-import type { ChangeListener, ChangeStream, StreamedChange } from '../../shared/store/change-stream.ts'
+import type { ChangeListener } from '../../shared/store/change-stream.ts'
+import type { ChangeStream, StreamedChange } from '../../shared/store/store.ts'
 
 /** A change stream driven by a test. */
 export function createHandLog() {

@@ -1,4 +1,4 @@
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 
 /**
  * Stores an invented market: `points` observations of each token, `stepMs` apart, the last at `until`. Every value is a

@@ -1,4 +1,4 @@
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 
 const refuse = () => Promise.reject(new Error('this test has no database'))
 

@@ -1,5 +1,5 @@
 import type { JobReport } from '../../shared/queue/queues.ts'
-import { PartialFailureError } from '../../workers/run/retries.ts'
+import { PartialFailureError } from '../../workers/run/runner.ts'
 
 /** For `catch`: returns the report of a partly failed attempt. Rethrows any other failure. */
 export function toPendingReport(error: unknown): JobReport {

@@ -1,5 +1,5 @@
 import { type TokenPriceRow, tokenPriceRow } from '../../shared/datasets/token-prices.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 
 /** A quote in which only the given members are known; `at` is in Unix milliseconds. */
 export function toQuote({ at, ...existing }: Partial<TokenPriceRow> & { token: number; at: number }): TokenPriceRow {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Registry } from '../../shared/registry/registry.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 
 const version = z.object({ version: z.string(), records: z.number() })
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 
 const tableRow = z.object({
   name: z.string(),

@@ -2,7 +2,7 @@ import { tableFromIPC } from 'apache-arrow'
 import { parquetReadObjects } from 'hyparquet'
 import { compressors } from 'hyparquet-compressors'
 import { z } from 'zod'
-import type { Format } from '../../api/answers/formats.ts'
+import type { Format } from '../../api/formats/formats.ts'
 
 type Row = Readonly<Record<string, unknown>>
 

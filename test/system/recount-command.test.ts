@@ -6,7 +6,7 @@ import { addCoverage } from '../../shared/ledger/tables.ts'
 import { toProgram } from '../../tools/children.ts'
 import discord from '../../workers/jobs/discord.ts'
 import prices from '../../workers/jobs/prices.ts'
-import { runJob } from '../../workers/run/run-job.ts'
+import { runJob } from '../../workers/run/runner.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
 

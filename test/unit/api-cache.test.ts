@@ -4,7 +4,7 @@ import { createFairQueue } from '../../api/admission/fair-queue.ts'
 import { createResponseCache } from '../../api/cache/responses.ts'
 import type { ReadyAnswer } from '../../api/serving/ready-answer.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import type { ChangeFeed } from '../../shared/store/change-feed.ts'
+import type { ChangeFeed } from '../../shared/store/store.ts'
 
 const ready = (text: string, expiresAt = Number.POSITIVE_INFINITY): ReadyAnswer => ({
   body: Buffer.from(text),

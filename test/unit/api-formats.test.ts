@@ -1,10 +1,17 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { chooseFormat, FORMAT_NAMES, FORMATS, toFileName, toRepresentation } from '../../api/answers/formats.ts'
-import { readCursor, writeCursor } from '../../api/answers/keyset.ts'
+import {
+  chooseFormat,
+  FORMAT_NAMES,
+  FORMATS,
+  toColumns,
+  toJsonType,
+  toRepresentation,
+} from '../../api/formats/formats.ts'
+import { readCursor, writeCursor } from '../../api/formats/keyset.ts'
+import { toFileName } from '../../api/formats/representation.ts'
 import { exampleOf, parseParameters, readQuery } from '../../api/parameters/parse.ts'
 import { PROBLEM_CODES } from '../../api/problem/codes.ts'
-import { toColumns, toJsonType } from '../../api/records/columns.ts'
 import { routes } from '../../api/routes.ts'
 
 describe('chooseFormat', () => {

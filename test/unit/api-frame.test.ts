@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { buffer, text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { frame, openFramed } from '../../api/answers/answer.ts'
-import { FORMAT_NAMES, FORMATS } from '../../api/answers/formats.ts'
+import { frame } from '../../api/formats/answer.ts'
+import { FORMAT_NAMES, FORMATS, openFramed } from '../../api/formats/formats.ts'
 
 /** The end of a response that failed midway, in ClickHouse 26.7 and in versions without exception tags. */
 const MESSAGE = 'Code: 395. DB::Exception: boom: while executing it. (FUNCTION_THROW_IF_VALUE_IS_NON_ZERO)'

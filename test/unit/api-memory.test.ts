@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { type CacheResult, type ChunkKey, createChunkCache, type Sized } from '../../api/cache/chunks.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { createHandFeed } from '../support/api.ts'
 
 interface Text extends Sized {

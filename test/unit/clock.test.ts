@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 import { createClock } from '../../shared/ops/clock.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
 
 const TRUE = Date.parse('2026-11-26T10:00:00Z')

@@ -1,12 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
-import {
-  FAILING_PROVIDERS,
-  type ProviderFailure,
-  type ProviderResults,
-  readFailingText,
-  toFailingTexts,
-} from '../../shared/store/failing-providers.ts'
+import { FAILING_PROVIDERS, readFailingText } from '../../shared/store/failing-providers.ts'
+import { type ProviderFailure, type ProviderResults, toFailingTexts } from '../../shared/store/store.ts'
 
 const SLOT = Date.parse('2026-05-06T07:00:00Z')
 const HOUR = 3_600_000

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { daoFeesRow } from '../../shared/datasets/fees.ts'
 import fees from '../../workers/jobs/fees.ts'
 import { toFeeDays } from '../../workers/providers/defillama/fees.ts'
-import { checkRows } from '../../workers/run/rows.ts'
+import { checkRows } from '../../workers/run/runner.ts'
 import { toTestDao } from '../samples.ts'
 import { silent } from '../support/silent.ts'
 

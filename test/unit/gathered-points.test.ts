@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createStoredPoints } from '../../api/prices/points.ts'
 import { toChunkMs } from '../../api/series/chunks.ts'
-import type { Database, Statement } from '../../shared/store/clickhouse.ts'
+import type { Database, Statement } from '../../shared/store/store.ts'
 import { noDatabase } from '../support/no-database.ts'
 
 const PIECE_MS = toChunkMs('5m')

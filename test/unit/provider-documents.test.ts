@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { z } from 'zod'
 import { parseConfig } from '../../shared/config/config.ts'
 import { declarations, toCheckedProviders } from '../../shared/config/providers/list.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { findDayLimits } from '../../workers/probe/plans.ts'
 import { silent } from '../support/silent.ts'
 

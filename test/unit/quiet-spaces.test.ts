@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { toQuietNote } from '../../shared/store/quiet-spaces.ts'
+import { toQuietNote } from '../../shared/store/store.ts'
 
 const old = { space: 'old.eth', since: '2024-01-02' }
 

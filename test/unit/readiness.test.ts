@@ -1,8 +1,7 @@
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { createReadiness } from '../../shared/store/readiness.ts'
+import { createReadiness, type Database } from '../../shared/store/store.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
 
 const TRUE = Date.parse('2026-11-26T10:00:00Z')

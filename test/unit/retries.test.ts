@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
 import type { Queued } from '../../shared/queue/job-notes.ts'
-import { isPostponed, PartialFailureError, toLastTry, toPauseMs } from '../../workers/run/retries.ts'
+import { isPostponed, toLastTry, toPauseMs } from '../../workers/run/retries.ts'
+import { PartialFailureError } from '../../workers/run/runner.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE

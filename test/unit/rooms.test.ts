@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { remembering } from '../../shared/intervals.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const HOUSES = ['api', 'workers', 'shared', 'clickhouse'] as const
@@ -19,14 +20,31 @@ function toRoom(file: string): string | undefined {
 }
 
 /** Modules that other modules import through one file only. */
-const INTERFACES = ['api/admission/admission.ts', 'shared/ledger/ledger.ts', 'workers/http/client.ts']
+const INTERFACES = [
+  'api/admission/admission.ts',
+  'api/formats/formats.ts',
+  'api/lists/lists.ts',
+  'shared/ledger/ledger.ts',
+  'shared/store/store.ts',
+  'workers/alerts/alerts.ts',
+  'workers/http/client.ts',
+  'workers/publish/daily.ts',
+  'workers/run/runner.ts',
+]
 
-/** The files of the product, each with the files that it imports. */
-const readImports = (houses: readonly string[] = HOUSES) =>
-  houses.flatMap(filesOf).map((file) => {
+/** Tests of two modules together: coverage of the files that a publication writes, and of the answers of a run. */
+const TESTS_OF_TWO_MODULES = ['test/integration/publish.test.ts', 'test/unit/range-coverage.test.ts']
+
+/** The files of a folder, each with the files that it imports. */
+const importsOf = remembering((house: string) =>
+  filesOf(house).map((file) => {
     const imports = [...readFileSync(join(ROOT, file), 'utf8').matchAll(/(?:from |import\()'(\.[^']+)'/g)]
     return { file, imported: imports.map(([, path = '']) => relative(ROOT, resolve(ROOT, dirname(file), path))) }
-  })
+  }),
+)
+
+/** The files of the product, each with the files that it imports. */
+const readImports = (houses: readonly string[] = HOUSES) => houses.flatMap(importsOf)
 
 /** Returns every module with the modules it imports. */
 function readRooms(): Map<string, Set<string>> {
@@ -69,6 +87,22 @@ describe('modules', () => {
     )
     expect(inside).toEqual([])
     expect(restOfAll.some(({ imported }) => imported.includes(entry))).toBe(true)
+  })
+
+  it.each(INTERFACES)('that have the interface %s do not import it themselves', (entry) => {
+    const room = toRoom(entry)
+    const own = readImports().filter(({ file, imported }) => toRoom(file) === room && imported.includes(entry))
+    expect(own.map(({ file }) => file)).toEqual([])
+  })
+
+  it('have tests that import inner files of one module only', () => {
+    const entries = new Map(INTERFACES.map((entry) => [toRoom(entry), entry]))
+    const isInner = (path: string) => entries.get(toRoom(path)) !== undefined && !INTERFACES.includes(path)
+    const tests = readImports(['test'])
+    const tested = tests.map(({ file, imported }) => ({ file, rooms: new Set(imported.filter(isInner).map(toRoom)) }))
+    expect(tested.filter(({ rooms }) => rooms.size === 1).length).toBeGreaterThan(30)
+    const ofSeveral = tested.filter(({ rooms }) => rooms.size > 1).map(({ file }) => file)
+    expect(ofSeveral.sort()).toEqual(TESTS_OF_TWO_MODULES)
   })
 
   it('are all listed in docs/development.md', () => {

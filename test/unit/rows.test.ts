@@ -5,7 +5,7 @@ import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPriceRow, tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { OMITTED } from '../../workers/job/define-job.ts'
 import { toUnreadable } from '../../workers/providers/answer.ts'
-import { checkRows } from '../../workers/run/rows.ts'
+import { checkRows } from '../../workers/run/runner.ts'
 import { silent } from '../support/silent.ts'
 
 const dataset = protocolTvl as unknown as Dataset

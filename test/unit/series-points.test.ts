@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { promisify } from 'node:util'
 import { crc32, gunzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { combineCrc, type Part, toText, writeGzip } from '../../api/answers/deflated.ts'
-import { type Rows, toRows, toSlice } from '../../api/answers/rows.ts'
+import { combineCrc } from '../../api/formats/deflated.ts'
+import { type Part, type Rows, toRows, toSlice, toText, writeGzip } from '../../api/formats/formats.ts'
 import { type PointsChunk, type PointsForm, packPoints, toPoints } from '../../api/series/points.ts'
 import {
   INTERVAL_SECONDS,

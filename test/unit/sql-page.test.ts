@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { writeRecords } from '../../api/records/table.ts'
+import { writeRecords } from '../../api/formats/formats.ts'
 import { toCell, toCsv, toLine } from '../../web/sql/result.ts'
 import {
   type FileTable,

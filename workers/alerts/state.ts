@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { createBatcher } from '../../shared/batcher.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
-import { type Database, readEngineTime } from '../../shared/store/clickhouse.ts'
+import { type Database, readEngineTime } from '../../shared/store/store.ts'
 
 /** How far back firings are read: a day of retries, a day of digest, and a reserve. */
 const RECENT_MS = 3 * DAY_MS

@@ -1,5 +1,5 @@
 import { type Note, openLedger } from '../../shared/ledger/ledger.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { BackfillRequest } from './request.ts'
 
 /**

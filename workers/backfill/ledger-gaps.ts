@@ -3,7 +3,7 @@ import { groupBy } from '../../shared/group-by.ts'
 import type { Interval, TimeRange } from '../../shared/intervals.ts'
 import { type ExplainedMissing, openLedger } from '../../shared/ledger/ledger.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { Job } from '../job/define-job.ts'
 import type { EntityGap } from '../schedule/gaps.ts'
 

@@ -12,7 +12,7 @@ import {
 } from '../../shared/buckets.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { type Note, openLedger } from '../../shared/ledger/ledger.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { Chunk } from '../schedule/chunks.ts'
 import { type BackfillRequest, type Due, toDue, toSeconds } from './request.ts'
 

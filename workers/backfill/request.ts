@@ -3,7 +3,7 @@ import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/in
 import { openLedger } from '../../shared/ledger/ledger.ts'
 import { groupByEnd, untilEnd } from '../../shared/registry/ends.ts'
 import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { Entity, Job } from '../job/define-job.ts'
 import type { Chunk } from '../schedule/chunks.ts'
 

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { DataError, toReason } from '../../shared/errors.ts'
 import type { DatasetQueue } from '../../shared/queue/queues.ts'
-import { type Database, isTransient } from '../../shared/store/clickhouse.ts'
+import { type Database, isTransient } from '../../shared/store/store.ts'
 import type { BackfillRequest } from './request.ts'
 
 /** Dependencies of a backfill. `now` is the wall clock in Unix milliseconds. */

@@ -9,9 +9,14 @@ import { openLedgers } from '../../shared/ledger/ledger.ts'
 import { isMain } from '../../shared/process.ts'
 import { createParts } from '../../shared/progress-bar.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import { readRegistry } from '../../shared/store/followed-registry.ts'
-import { readNewest, toFreshnessState, toLagSeconds } from '../../shared/store/readiness.ts'
+import {
+  createDatabase,
+  type Database,
+  readNewest,
+  readRegistry,
+  toFreshnessState,
+  toLagSeconds,
+} from '../../shared/store/store.ts'
 import { findLedgerGaps, type LedgerGap } from '../backfill/ledger-gaps.ts'
 import { runBackfills } from '../backfill/plan.ts'
 import type { BackfillRequest } from '../backfill/request.ts'

@@ -9,7 +9,7 @@ import type { Composition } from '../../shared/registry/index-records.ts'
 import { addComposition, planRebalance } from '../../shared/registry/rebalance.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { SHIPPED } from '../../shared/registry/source.ts'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { createDatabase, type Database } from '../../shared/store/store.ts'
 
 const HELP = `npm run index -- rebalance <file.json> --at <time> [options]
 

@@ -7,11 +7,17 @@ import type { Cadence } from '../../shared/intervals.ts'
 import { completenessOf, openLedgers } from '../../shared/ledger/ledger.ts'
 import { isMain } from '../../shared/process.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import { countRows } from '../../shared/store/count-rows.ts'
-import { readFailing } from '../../shared/store/failing-providers.ts'
-import { readRegistry } from '../../shared/store/followed-registry.ts'
-import { type FreshnessState, readNewest, toFreshnessState, toLagSeconds } from '../../shared/store/readiness.ts'
+import {
+  countRows,
+  createDatabase,
+  type Database,
+  type FreshnessState,
+  readFailing,
+  readNewest,
+  readRegistry,
+  toFreshnessState,
+  toLagSeconds,
+} from '../../shared/store/store.ts'
 import { toShortDuration, toShortTime, toTable } from '../terminal/text-table.ts'
 
 const HELP = `npm run status -- [--json]

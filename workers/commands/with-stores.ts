@@ -1,7 +1,7 @@
 import { requireMigrated } from '../../clickhouse/migrate.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
-import { createDatabase } from '../../shared/store/clickhouse.ts'
+import { createDatabase } from '../../shared/store/store.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
 import type { Stores } from '../backfill/until-done.ts'
 

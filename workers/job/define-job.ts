@@ -7,7 +7,7 @@ import { type JobPayload, jobPayload, type SlotPiece } from '../../shared/queue/
 import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Entity } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { HttpClients } from '../http/client.ts'
 import type { JobState } from './job-state.ts'

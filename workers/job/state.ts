@@ -5,7 +5,7 @@ import { toId } from '../../shared/ids.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { parseStored } from '../../shared/json.ts'
 import type { SlotPiece } from '../../shared/queue/queues.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { Entity, Run } from './define-job.ts'
 import type { JobState } from './job-state.ts'
 

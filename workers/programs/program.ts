@@ -10,8 +10,13 @@ import { endOnStopSignal } from '../../shared/process.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { RegistryPart } from '../../shared/registry/source.ts'
-import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import { type FollowedRegistry, followRegistry, readInForce } from '../../shared/store/followed-registry.ts'
+import {
+  createDatabase,
+  type Database,
+  type FollowedRegistry,
+  followRegistry,
+  readInForce,
+} from '../../shared/store/store.ts'
 import { createLog, type Logger } from '../../shared/telemetry/log.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { startTracing } from '../../shared/telemetry/tracing.ts'

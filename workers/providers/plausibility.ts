@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { IS_WHOLE } from '../../shared/datasets/treasury.ts'
 import { DataError } from '../../shared/errors.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { PlausibilityCheck } from '../job/define-job.ts'
 
 /** A value that differs from the last one by more than this factor is not stored on one provider's evidence. */

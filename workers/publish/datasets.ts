@@ -1,4 +1,4 @@
-import { toIdSql } from '../../api/answers/keyset.ts'
+import { toIdSql } from '../../api/formats/formats.ts'
 import { COUNTED, COUNTS, SOURCES, toScope, toSource } from '../../api/governance/counted.ts'
 import { toTier, VALUES } from '../../api/prices/points.ts'
 import type { Route } from '../../api/route/define-route.ts'

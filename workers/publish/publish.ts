@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { version as service } from '../../api/openapi/document.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
-import { withLock } from '../../shared/store/lock.ts'
+import { withLock } from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { CATALOG, type Catalog, listFiles, type Partition, type PublishedDataset, readCatalog } from './catalog.ts'
 import { makeCompanions } from './companions.ts'

@@ -5,8 +5,7 @@ import { basename, dirname, join, relative, resolve } from 'node:path'
 import { asyncBufferFromFile, parquetMetadataAsync } from 'hyparquet'
 import { z } from 'zod'
 import { DataError, toReason } from '../../shared/errors.ts'
-import type { Database, Statement } from '../../shared/store/clickhouse.ts'
-import type { Lock } from '../../shared/store/lock.ts'
+import type { Database, Lock, Statement } from '../../shared/store/store.ts'
 
 /** What a file holds. */
 export interface FileFacts {

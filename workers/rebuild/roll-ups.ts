@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
-import { type Database, toClickHouseCode } from '../../shared/store/clickhouse.ts'
-import { toLocal, toLogical } from '../../shared/store/topology.ts'
+import { type Database, toClickHouseCode, toLocal, toLogical } from '../../shared/store/store.ts'
 
 /** Facts of a dataset that determine the tables computed from it. */
 type Source = Pick<Dataset, 'name' | 'cadence' | 'table' | 'derive' | 'series'>

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { toDistributed, toReplicationPath } from '../../clickhouse/cluster/render.ts'
 import { DataError } from '../../shared/errors.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { onCluster, quoteName, toLocal } from '../../shared/store/topology.ts'
+import { type Database, onCluster, quoteName, toLocal } from '../../shared/store/store.ts'
 
 /** A table with the same schema as a live table that can replace it atomically. */
 export interface Shadow {

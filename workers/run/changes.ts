@@ -8,9 +8,13 @@ import { INTERVAL_SECONDS, type TimeRange, toBucketStart, toMs } from '../../sha
 import type { SlotPayload } from '../../shared/queue/queues.ts'
 import { callRedis, toQueueName } from '../../shared/queue/queues.ts'
 import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
-import { publishChange } from '../../shared/store/change-feed.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { type ProviderResults, readFailingTexts, toFailingTexts } from '../../shared/store/failing-providers.ts'
+import {
+  type Database,
+  type ProviderResults,
+  publishChange,
+  readFailingTexts,
+  toFailingTexts,
+} from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { Job } from '../job/define-job.ts'
 import { openState } from '../job/state.ts'

@@ -2,7 +2,7 @@ import { DataError, findShortestWait, isTransient, toReason } from '../../shared
 import { DAY_MS, toMs } from '../../shared/intervals.ts'
 import type { Answer, ProviderRows, ReadTime, Step } from '../../shared/ledger/ledger.ts'
 import type { SlotPiece } from '../../shared/queue/queues.ts'
-import type { ProviderFailure } from '../../shared/store/failing-providers.ts'
+import type { ProviderFailure } from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { CheckedRows, Collector, Entity, Omitted, Peers, Range } from '../job/define-job.ts'
 import { draftState, type JobState } from '../job/state.ts'

@@ -8,8 +8,7 @@ import { type Answer, type Ledger, openLedger } from '../../shared/ledger/ledger
 import { callRedis, type JobPayload, type JobReport } from '../../shared/queue/queues.ts'
 import { groupByEnd, snapshot } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { readEngineTime } from '../../shared/store/clickhouse.ts'
+import { type Database, readEngineTime } from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import {
   type Collector,

@@ -16,6 +16,20 @@ import { redactError } from './collect.ts'
 import { isPostponed, PartialFailureError, RetryLater, toNextTry } from './retries.ts'
 import { type JobContext, runJob } from './run-job.ts'
 
+/**
+ * Jobs, from a queue to stored rows. Other modules import only this file.
+ *
+ * - `createRunner` takes jobs from a queue, retries transient failures and makes other failures dead letters.
+ * - `runJob` runs one job: selects entities, collects, checks rows, inserts, records coverage, publishes the change event,
+ *   in this order. Repeating a job changes nothing. If entities are left, it throws `PartialFailureError` after it stored the
+ *   rows of the others.
+ * - `checkRows` is the check that the rows of every job pass.
+ */
+export { rememberFailing } from './changes.ts'
+export { PartialFailureError } from './retries.ts'
+export { checkRows } from './rows.ts'
+export { type JobContext, runJob } from './run-job.ts'
+
 /** Dependencies shared by all runners of a process. */
 export interface RunnerContext extends JobContext, Omit<ProviderContext, 'now'> {
   readonly http: LaneClients

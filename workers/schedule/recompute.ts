@@ -4,7 +4,7 @@ import { isOn } from '../../shared/config/datasets-off.ts'
 import { type Cadence, INTERVAL_SECONDS, type TimeRange, toMs } from '../../shared/intervals.ts'
 import { openLedger } from '../../shared/ledger/ledger.ts'
 import { createQueue, type DatasetQueue, toSlotName } from '../../shared/queue/queues.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database } from '../../shared/store/store.ts'
 import type { Job, Recomputation } from '../job/define-job.ts'
 
 /** A backfill stores many batches of the same days. A computation waits 2 seconds for more of them. */

@@ -5,14 +5,14 @@ import { toReason } from '../../shared/errors.ts'
 import { toBucketStart } from '../../shared/intervals.ts'
 import { isSlotEnqueued } from '../../shared/queue/queues.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
 import {
+  type Database,
   FRESHNESS_STATES,
   type FreshnessState,
   readNewest,
   toFreshnessState,
   toLagSeconds,
-} from '../../shared/store/readiness.ts'
+} from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createGauge, METRICS } from '../../shared/telemetry/metric-list.ts'
 import { createOutageLog } from '../../shared/telemetry/outage-log.ts'

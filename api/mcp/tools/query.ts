@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { FORMATS } from '../../answers/formats.ts'
+import { FORMATS } from '../../formats/formats.ts'
 import { nearestPath } from '../../parameters/kinds.ts'
 import { type Call, defineTool, type FileLink, type ToolAnswer } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'

@@ -1,4 +1,4 @@
-import { defineGroupSums } from '../../lists/group-sums.ts'
+import { defineGroupSums } from '../../lists/lists.ts'
 import { treasuryRoute } from '../daos/treasury.ts'
 import { tokensRoute } from '../tokens.ts'
 

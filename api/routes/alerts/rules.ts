@@ -1,7 +1,5 @@
 import { z } from 'zod'
-import { timeValue } from '../../../shared/record-values.ts'
-import { answerRecords } from '../../records/answer.ts'
-import { toObject } from '../../records/columns.ts'
+import { answerRecords, timeValue, toObject } from '../../formats/formats.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { ALERTS_HOLD_MS } from '../alerts.ts'
 

@@ -1,10 +1,9 @@
 import { z } from 'zod'
 import { daoFees } from '../../../shared/datasets/fees.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { idValue, numberOrNull, timeValue } from '../../../shared/record-values.ts'
-import { toStaleAt } from '../../../shared/store/readiness.ts'
-import { defineList, listedDaos } from '../../lists/list.ts'
-import { isCurrentAt } from '../../lists/past-quotes.ts'
+import { toStaleAt } from '../../../shared/store/store.ts'
+import { idValue, numberOrNull, timeValue } from '../../formats/formats.ts'
+import { defineList, isCurrentAt, listedDaos } from '../../lists/lists.ts'
 
 const sum = (what: string, over: string) =>
   numberOrNull.describe(`${what} of ${over}, in US dollars; null if a day of it is unknown.`)

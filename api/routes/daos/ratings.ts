@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { daoRatings } from '../../../shared/datasets/ratings.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { idValue, timeValue } from '../../../shared/record-values.ts'
-import { defineList, listedDaos } from '../../lists/list.ts'
-import { lastCurrentRows } from '../../lists/past-quotes.ts'
+import { idValue, timeValue } from '../../formats/formats.ts'
+import { defineList, lastCurrentRows, listedDaos } from '../../lists/lists.ts'
 
 const score = (of: string) => z.number().min(0).max(100).describe(`Score of ${of}, from 0 to 100.`)
 

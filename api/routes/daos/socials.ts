@@ -3,9 +3,8 @@ import { daoLinks } from '../../../shared/datasets/daos.ts'
 import { discordMembers } from '../../../shared/datasets/discord.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterCounts } from '../../../shared/datasets/twitter.ts'
-import { countOrNull, idValue, numberOrNull, timeValue } from '../../../shared/record-values.ts'
-import { defineList, listedDaos } from '../../lists/list.ts'
-import { lastCurrentRows } from '../../lists/past-quotes.ts'
+import { countOrNull, idValue, numberOrNull, timeValue } from '../../formats/formats.ts'
+import { defineList, lastCurrentRows, listedDaos } from '../../lists/lists.ts'
 
 const followerChange = (over: string) =>
   numberOrNull.describe(`Change of \`followers\` over ${over}, in percent; null if that day has no count.`)

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { idValue } from '../../../shared/record-values.ts'
 import { type Element, findComposition } from '../../../shared/registry/index-records.ts'
 import type { Registry } from '../../../shared/registry/registry.ts'
-import { defineComputedList } from '../../lists/computed-list.ts'
+import { idValue } from '../../formats/formats.ts'
+import { defineComputedList } from '../../lists/lists.ts'
 
 const element = z
   .strictObject({

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { idValue, timeValue } from '../../../shared/record-values.ts'
-import { defineComputedList } from '../../lists/computed-list.ts'
+import { idValue, timeValue } from '../../formats/formats.ts'
+import { defineComputedList } from '../../lists/lists.ts'
 
 const element = z
   .strictObject({

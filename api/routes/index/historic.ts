@@ -2,15 +2,19 @@ import { z } from 'zod'
 import { toSeriesDueEnd } from '../../../shared/buckets.ts'
 import { indexPoints } from '../../../shared/datasets/index-points.ts'
 import { countBuckets, DAY_MS, HISTORY_START, INTERVALS, type TimeRange } from '../../../shared/intervals.ts'
-import { idValue, timeValue } from '../../../shared/record-values.ts'
 import type { BasketIndex } from '../../../shared/registry/index-records.ts'
-import { type Answer, MOST_CACHED } from '../../answers/answer.ts'
-import { toIdSql } from '../../answers/keyset.ts'
+import {
+  type Answer,
+  answerRecords,
+  idValue,
+  MOST_CACHED,
+  timeValue,
+  toIdSql,
+  toObject,
+} from '../../formats/formats.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { integerParameter, optionalPage, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
-import { answerRecords } from '../../records/answer.ts'
-import { toObject } from '../../records/columns.ts'
 import { type AppContext, defineRoute } from '../../route/define-route.ts'
 import { toPoints } from '../../series/filled.ts'
 import {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { indexToken } from '../../../shared/datasets/index-token.ts'
-import { timeValue } from '../../../shared/record-values.ts'
+import { timeValue } from '../../formats/formats.ts'
 import { Problem } from '../../problem/problem.ts'
 import { defineRoute } from '../../route/define-route.ts'
 

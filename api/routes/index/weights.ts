@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { indexPoints } from '../../../shared/datasets/index-points.ts'
-import { idValue, numberOrNull } from '../../../shared/record-values.ts'
 import type { Element } from '../../../shared/registry/index-records.ts'
 import { type Contributions, toContributions, toSlots, toWorth } from '../../basket/contributions.ts'
 import { findSlot, readRuns, readSlotPrices } from '../../basket/runs.ts'
+import { idValue, numberOrNull } from '../../formats/formats.ts'
 import { INDEX_HEADERS } from '../../http/headers.ts'
-import { defineComputedList } from '../../lists/computed-list.ts'
+import { defineComputedList } from '../../lists/lists.ts'
 
 const weight = z
   .strictObject({

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { idValue, numberOrNull, timeValue, uint64 } from '../../../shared/record-values.ts'
-import { defineList, listedTokens } from '../../lists/list.ts'
+import { idValue, numberOrNull, timeValue, uint64 } from '../../formats/formats.ts'
+import { defineList, listedTokens } from '../../lists/lists.ts'
 
 const flow = z
   .strictObject({

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { INTERVALS } from '../../../shared/intervals.ts'
-import { numberOrNull, timeValue, uint64 } from '../../../shared/record-values.ts'
+import { numberOrNull, timeValue, uint64 } from '../../formats/formats.ts'
 import { defineCandles } from '../../series/candles.ts'
 
 const candlePrice = (which: string) =>

@@ -1,13 +1,25 @@
 import { z } from 'zod'
 import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { END_OF_TIME, type TimeRange } from '../../../shared/intervals.ts'
-import { idValue, numberOrNull, timeValue } from '../../../shared/record-values.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Representation } from '../../answers/formats.ts'
-import { defineKeyset, type Keyset, type Place, type SortPart, toIdSql } from '../../answers/keyset.ts'
+import {
+  answerRecords,
+  defineKeyset,
+  findOwnersOfPage,
+  IS_ANY,
+  idValue,
+  inTables,
+  type Keyset,
+  numberOrNull,
+  type Owned,
+  type Place,
+  type Representation,
+  type SortPart,
+  timeValue,
+  toIdSql,
+  toOwned,
+} from '../../formats/formats.ts'
 import { page, time } from '../../parameters/kinds.ts'
-import { answerRecords } from '../../records/answer.ts'
-import { findOwnersOfPage, IS_ANY, inTables, type Owned, toOwned } from '../../records/owned.ts'
 import { type AppContext, defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { checkRange, order } from '../../series/series.ts'

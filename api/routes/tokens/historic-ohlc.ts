@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { timeValue, uint64 } from '../../../shared/record-values.ts'
+import { timeValue, uint64 } from '../../formats/formats.ts'
 import { defineCandles } from '../../series/candles.ts'
 
 const candle = z

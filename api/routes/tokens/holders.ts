@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { tokenHolders } from '../../../shared/datasets/holders.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { idValue, numberOrNull, uint64 } from '../../../shared/record-values.ts'
-import { defineList, listedTokens } from '../../lists/list.ts'
-import { lastCurrentRows } from '../../lists/past-quotes.ts'
+import { idValue, numberOrNull, uint64 } from '../../formats/formats.ts'
+import { defineList, lastCurrentRows, listedTokens } from '../../lists/lists.ts'
 
 const holder = z
   .strictObject({

@@ -1,5 +1,5 @@
 import type { Registry } from '../../../shared/registry/registry.ts'
-import type { Database } from '../../../shared/store/clickhouse.ts'
+import type { Database } from '../../../shared/store/store.ts'
 import type { AlertEntity, Rule, What } from '../rules.ts'
 
 /** The content of a message about a subject. Times are Unix milliseconds, `page` and `request` are paths. */

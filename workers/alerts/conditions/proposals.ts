@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { groupBy } from '../../../shared/group-by.ts'
-import type { Database } from '../../../shared/store/clickhouse.ts'
+import type { Database } from '../../../shared/store/store.ts'
 import { findEntities } from '../rules.ts'
 import { EVENTS_MS, formatTime } from '../state.ts'
 import { type Evaluate, isSelected, NOTHING, type Result, type RuleOf, toRequest, toSelection } from './condition.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
 import { toId } from '../../../shared/ids.ts'
-import type { Database } from '../../../shared/store/clickhouse.ts'
+import type { Database } from '../../../shared/store/store.ts'
 import { DEX_CHAINS } from '../evm/dex/exchanges.ts'
 import type { JsonRpc } from '../evm/rpc/json-rpc.ts'
 import { type BlockState, callAll } from './contract-views.ts'

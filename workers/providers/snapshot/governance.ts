@@ -1,7 +1,7 @@
 import type { z } from 'zod'
 import { snapshotDeclaration } from '../../../shared/config/providers/snapshot.ts'
 import type { GovernanceRow, VotingDao } from '../../../shared/datasets/governance.ts'
-import type { Database } from '../../../shared/store/clickhouse.ts'
+import type { Database } from '../../../shared/store/store.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Candidate, Provider } from '../../job/define-job.ts'
 import type { Allowance } from '../../job/state.ts'

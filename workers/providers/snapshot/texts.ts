@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
-import type { Database } from '../../../shared/store/clickhouse.ts'
+import type { Database } from '../../../shared/store/store.ts'
 import type { Allowance } from '../../job/state.ts'
 import type { Space } from '../contracts/governance.ts'
 import type { Elements } from './client.ts'

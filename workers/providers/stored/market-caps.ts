@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DAY_MS, INTERVAL_SECONDS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Database } from '../../../shared/store/clickhouse.ts'
+import type { Database } from '../../../shared/store/store.ts'
 
 const NEWEST_MARKET_CAPS = `
   SELECT token, argMax(market_cap, bucket_at) AS usd FROM token_price_rollups FINAL

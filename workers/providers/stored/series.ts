@@ -3,7 +3,7 @@ import { type DayMembers, withinDays } from '../../../shared/datasets/day-member
 import { DAY_MS, type TimeRange, toBucketStart } from '../../../shared/intervals.ts'
 import { toLifetimes } from '../../../shared/registry/ends.ts'
 import type { Entity, Lifetime } from '../../../shared/registry/entities.ts'
-import type { Database } from '../../../shared/store/clickhouse.ts'
+import type { Database } from '../../../shared/store/store.ts'
 import type { Provider, Run } from '../../job/define-job.ts'
 
 /** A sum per UTC day over members of the registry. */

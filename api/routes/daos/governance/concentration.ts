@@ -1,12 +1,10 @@
 import { z } from 'zod'
 import { delegations } from '../../../../shared/datasets/delegations.ts'
 import { DAY_MS } from '../../../../shared/intervals.ts'
-import { countOrNull, numberOrNull, timeValue } from '../../../../shared/record-values.ts'
 import { toWholeTokens } from '../../../../shared/whole-tokens.ts'
+import { answerRecords, countOrNull, numberOrNull, timeValue, toObject } from '../../../formats/formats.ts'
 import { requireDelegations } from '../../../governance/delegates.ts'
 import { limit } from '../../../parameters/kinds.ts'
-import { answerRecords } from '../../../records/answer.ts'
-import { toObject } from '../../../records/columns.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { delegatingDaoKind } from '../../../route/entities.ts'
 

@@ -1,10 +1,9 @@
 import { z } from 'zod'
 import { delegations } from '../../../../shared/datasets/delegations.ts'
 import { governors } from '../../../../shared/datasets/governors.ts'
-import { idValue, numberOrNull, timeValue, uint64 } from '../../../../shared/record-values.ts'
 import type { Dao } from '../../../../shared/registry/entities.ts'
 import { toWholeTokens } from '../../../../shared/whole-tokens.ts'
-import { toIdSql } from '../../../answers/keyset.ts'
+import { idValue, numberOrNull, timeValue, toIdSql, toObject, uint64 } from '../../../formats/formats.ts'
 import { COUNTED, IS_COUNTED, toScope } from '../../../governance/counted.ts'
 import { DELEGATORS, findReading, requireDelegations, toPowers } from '../../../governance/delegates.ts'
 import { exactParameter, exactPower, toDecimalText } from '../../../governance/exact.ts'
@@ -14,17 +13,18 @@ import {
   answerSet,
   asOfParameter,
   checkPast,
+  createColumnSet,
+  EVERYTHING,
   findRecords,
   isBinary,
+  type ListQuery,
   type ListSource,
   loadSet,
+  type RecordSet,
   toListHead,
-} from '../../../lists/answer.ts'
-import { createColumnSet } from '../../../lists/columns.ts'
-import { EVERYTHING, type ListQuery, type RecordSet } from '../../../lists/engine.ts'
+} from '../../../lists/lists.ts'
 import { page } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
-import { toObject } from '../../../records/columns.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { delegatingDaoKind } from '../../../route/entities.ts'
 

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { delegations } from '../../../../shared/datasets/delegations.ts'
-import { idValue, timeValue } from '../../../../shared/record-values.ts'
-import { toIdSql } from '../../../answers/keyset.ts'
+import { idValue, timeValue, toIdSql } from '../../../formats/formats.ts'
 import { answerTokenEvents } from '../../../governance/delegates.ts'
 import { page } from '../../../parameters/kinds.ts'
 import { defineRoute } from '../../../route/define-route.ts'

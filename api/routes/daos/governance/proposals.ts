@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { governance } from '../../../../shared/datasets/governance.ts'
 import { governors } from '../../../../shared/datasets/governors.ts'
-import { countOrNull, idValue, numberOrNull, timeValue } from '../../../../shared/record-values.ts'
-import { defineKeyset } from '../../../answers/keyset.ts'
+import { countOrNull, defineKeyset, idValue, numberOrNull, timeValue, toObject } from '../../../formats/formats.ts'
 import {
   COUNTED,
   COUNTS,
@@ -21,7 +20,6 @@ import { findStates, STATE, STATES } from '../../../governance/states.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
 import { include, oneOf, page, time } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
-import { toObject } from '../../../records/columns.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { daoKind } from '../../../route/entities.ts'
 

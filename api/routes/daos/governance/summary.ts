@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { governance } from '../../../../shared/datasets/governance.ts'
 import { tokenPrices } from '../../../../shared/datasets/token-prices.ts'
-import { countOrNull, idValue, timeValue, uint64 } from '../../../../shared/record-values.ts'
+import { countOrNull, idValue, timeValue, uint64 } from '../../../formats/formats.ts'
 import { COUNTED, COUNTS, toScope } from '../../../governance/counted.ts'
 import { findStates, STATE } from '../../../governance/states.ts'
-import { defineList, listedDaos } from '../../../lists/list.ts'
+import { defineList, listedDaos } from '../../../lists/lists.ts'
 
 const summary = z
   .strictObject({

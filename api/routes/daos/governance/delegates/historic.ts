@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { delegations } from '../../../../../shared/datasets/delegations.ts'
-import { timeValue } from '../../../../../shared/record-values.ts'
 import { toWholeTokens } from '../../../../../shared/whole-tokens.ts'
+import { timeValue } from '../../../../formats/formats.ts'
 import { answerTokenEvents } from '../../../../governance/delegates.ts'
 import { account, manyAccounts, page } from '../../../../parameters/kinds.ts'
 import { defineRoute } from '../../../../route/define-route.ts'

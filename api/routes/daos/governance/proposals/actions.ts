@@ -1,14 +1,11 @@
 import { z } from 'zod'
 import { governors } from '../../../../../shared/datasets/governors.ts'
 import { toId } from '../../../../../shared/ids.ts'
-import { idValue, uint32 } from '../../../../../shared/record-values.ts'
 import type { Registry } from '../../../../../shared/registry/registry.ts'
-import type { Database } from '../../../../../shared/store/clickhouse.ts'
-import { toIdSql } from '../../../../answers/keyset.ts'
+import type { Database } from '../../../../../shared/store/store.ts'
+import { answerRecords, idValue, toIdSql, toObject, uint32 } from '../../../../formats/formats.ts'
 import { findProposal } from '../../../../governance/counted.ts'
 import { oneId } from '../../../../parameters/kinds.ts'
-import { answerRecords } from '../../../../records/answer.ts'
-import { toObject } from '../../../../records/columns.ts'
 import { defineRoute } from '../../../../route/define-route.ts'
 
 const argument = z

@@ -1,12 +1,16 @@
 import { z } from 'zod'
 import { daoTreasury, HOLDING_KINDS, NATIVE_COIN } from '../../../../../shared/datasets/treasury.ts'
 import { END_OF_TIME } from '../../../../../shared/intervals.ts'
-import { timeValue } from '../../../../../shared/record-values.ts'
 import type { Registry } from '../../../../../shared/registry/registry.ts'
-import { defineKeyset, type SortPart } from '../../../../answers/keyset.ts'
+import {
+  answerRecords,
+  defineKeyset,
+  inTables,
+  type SortPart,
+  timeValue,
+  toOwned,
+} from '../../../../formats/formats.ts'
 import { oneOf, page, time } from '../../../../parameters/kinds.ts'
-import { answerRecords } from '../../../../records/answer.ts'
-import { inTables, toOwned } from '../../../../records/owned.ts'
 import { defineRoute } from '../../../../route/define-route.ts'
 import { daoKind } from '../../../../route/entities.ts'
 import { checkRange, order } from '../../../../series/series.ts'

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { idValue } from '../../shared/record-values.ts'
 import type { Entity } from '../../shared/registry/entities.ts'
-import type { Representation } from '../answers/formats.ts'
 import { toObject } from './columns.ts'
+import type { Representation } from './representation.ts'
 
 /** Tables of several owners: owner after owner in the order of their ids, with columns of the owner first. */
 export interface Owned {

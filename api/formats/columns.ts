@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { columnTypes } from '../../shared/record-values.ts'
-import type { FORMATS } from '../answers/formats.ts'
+import type { FORMATS } from './representation.ts'
 
 /** A column of an answer: its name, and its SQL in a row with `record`. */
 export interface Column {

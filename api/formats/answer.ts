@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { DataError } from '../../shared/errors.ts'
-import type { Database, Statement } from '../../shared/store/clickhouse.ts'
+import type { Database, Statement } from '../../shared/store/store.ts'
 import { withSignal } from '../cache/single-flight.ts'
-import type { Format } from './formats.ts'
+import type { Format } from './representation.ts'
 
 /** Maximum records (about a megabyte) of an answer that is cached as bytes; longer answers are streamed. */
 export const MOST_CACHED = { tableRecords: 10_000, pricePoints: 5_000, indexPoints: 8_000, voters: 20_000 } as const

@@ -2,10 +2,10 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import { columnTypes } from '../../shared/record-values.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
-import { type Answer, inTime, MOST_CACHED, openFramed, type StreamAnswer, toStream } from '../answers/answer.ts'
-import { FORMATS, type Representation } from '../answers/formats.ts'
+import type { Database } from '../../shared/store/store.ts'
+import { type Answer, inTime, MOST_CACHED, openFramed, type StreamAnswer, toStream } from './answer.ts'
 import { toColumns, toSelectList } from './columns.ts'
+import { FORMATS, type Representation } from './representation.ts'
 
 const [QUOTE, BACKSLASH, COMMA, LINE_END] = [0x22, 0x5c, 0x2c, 0x0a]
 const [LIST, LIST_END, OBJECT, OBJECT_END] = [0x5b, 0x5d, 0x7b, 0x7d]

@@ -1,7 +1,7 @@
-import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Answer } from '../answers/answer.ts'
-import { type Representation, toDisposition } from '../answers/formats.ts'
-import { writeArray } from '../answers/rows.ts'
+import type { Database } from '../../shared/store/store.ts'
+import type { Answer } from './answer.ts'
+import { type Representation, toDisposition } from './representation.ts'
+import { writeArray } from './rows.ts'
 import { type RecordSource, writeTable } from './table.ts'
 
 /** The source with a record of only the requested members. */

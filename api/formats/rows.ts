@@ -1,10 +1,10 @@
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
-import type { Database, Statement } from '../../shared/store/clickhouse.ts'
+import type { Database, Statement } from '../../shared/store/store.ts'
 import type { Sized } from '../cache/chunks.ts'
 import { hasFailed, toBrokenOff } from './answer.ts'
-import { JSON_RECORDS, toJsonSql } from './formats.ts'
+import { JSON_RECORDS, toJsonSql } from './representation.ts'
 
 /** Rows of a series as JSON, ordered by time. */
 export interface Rows extends Sized {
