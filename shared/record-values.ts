@@ -28,11 +28,14 @@ export const uint64 = z.int().register(columnTypes, { type: 'UInt64' })
 /** A count that may be unknown. */
 export const countOrNull = z.number().register(columnTypes, { type: 'UInt64' }).nullable()
 
-/** A number with a unit. */
-export const usd = z.number().register(units, { unit: 'USD' })
-
-/** A number with another unit. */
+/** Numbers with a unit. */
 export const numberIn = (unit: string) => z.number().register(units, { unit })
+export const usd = numberIn('USD')
+export const usdOrNull = usd.nullable()
+export const percent = numberIn('percent')
+export const percentOrNull = percent.nullable()
+/** From 0 to 1. */
+export const shareOfOne = numberIn('share')
 
 /** The unit of a member's values. */
 export function unitOf(schema: z.ZodType): string | undefined {

@@ -1,4 +1,7 @@
+import { z } from 'zod'
+import { countOrNull, idValue, timeValue } from '../record-values.ts'
 import { defineDataset } from './define-dataset.ts'
+import { defineSeries } from './define-series.ts'
 import { membersRow } from './members.ts'
 
 /** Members of DAOs' communities on Discord: a row per DAO and day. */
@@ -13,4 +16,19 @@ export const discordMembers = defineDataset({
   entity: 'dao',
   isCollected: true,
   series: { table: 'discord_members', entity: 'dao', time: 'observed_at' },
+})
+
+/** Members of communities on Discord by day. */
+export const discordSeries = defineSeries(discordMembers, {
+  about: 'dao',
+  record: z
+    .strictObject({
+      lastUpdated: timeValue.describe('The first moment of the day, in UTC.'),
+      _id: idValue.describe('Id of the point.'),
+      dao: idValue.describe('Id of the DAO.'),
+      activeMembers: countOrNull.describe('Members online when they were counted; null if unknown.'),
+      totalMembers: countOrNull.describe('All members; null if unknown.'),
+    })
+    .meta({ id: 'DiscordPoint', description: "A DAO's community on Discord on one day." }),
+  values: { active_members: 'active_members', total_members: 'total_members' },
 })

@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import { timeValue, usdOrNull } from '../record-values.ts'
 import { defineDataset } from './define-dataset.ts'
+import { defineSeries } from './define-series.ts'
 
 /** Bound on a day's USD of one protocol: about a hundred times the sum of all protocols. */
 const MOST_USD = 1e10
@@ -36,4 +38,22 @@ export const daoFees = defineDataset({
   hasOwnTimes: true,
   hasHistory: true,
   series: { table: 'dao_fees', entity: 'dao', time: 'observed_at' },
+})
+
+const DAYS_OF_WEEK = 7
+
+/** Fees and revenue by day. A week is the sum of its days, null if one of them is unknown. */
+export const feesSeries = defineSeries(daoFees, {
+  about: 'dao',
+  record: z
+    .strictObject({
+      recordedAt: timeValue.describe('The first moment of the day or week, in UTC.'),
+      feesUsd: usdOrNull.describe("Fees that users paid to the DAO's protocols, in US dollars; null if unknown."),
+      revenueUsd: usdOrNull.describe(
+        'Revenue of the protocols: the part of the fees that they retain, in US dollars; null if unknown.',
+      ),
+    })
+    .meta({ id: 'FeesPoint', description: 'Fees and revenue of a DAO in one day or week.' }),
+  values: { fees_usd: 'fees_usd', revenue_usd: 'revenue_usd' },
+  combineWeek: (column) => `if(count(${column}) = ${DAYS_OF_WEEK}, sum(${column}), NULL)`,
 })

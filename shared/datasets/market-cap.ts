@@ -1,6 +1,6 @@
 import { INTERVAL_SECONDS } from '../intervals.ts'
 import { ENTIRE_REGISTRY } from '../registry/entities.ts'
-import { dailySumRow } from './daily-sum.ts'
+import { dailySumRow, defineSums } from './daily-sum.ts'
 import { type DayMembers, isMember, withinDays } from './day-members.ts'
 import { defineDataset } from './define-dataset.ts'
 import { tokenPrices } from './token-prices.ts'
@@ -39,3 +39,10 @@ export const toMarketCaps: DayMembers = (backMs) => `
   WHERE token IN (SELECT token FROM unknown) AND ${withinDays('observed_at', backMs)}
     AND (token, toStartOfDay(observed_at, 'UTC')) IN unknown AND market_cap > 0
   GROUP BY token, day`
+
+export const marketCapSeries = defineSums(marketCap, {
+  sum: { name: 'marketCapUsd', series: 'MarketCapPoint', of: 'Sum of the market caps of all tokens together' },
+  count: { name: 'tokensIncluded', noun: 'Tokens' },
+  members: toMarketCaps,
+  all: ({ tokens }) => tokens,
+})

@@ -1,5 +1,5 @@
 import { ENTIRE_REGISTRY } from '../registry/entities.ts'
-import { dailySumRow } from './daily-sum.ts'
+import { dailySumRow, defineSums } from './daily-sum.ts'
 import { type DayMembers, isMember, withinDays } from './day-members.ts'
 import { defineDataset } from './define-dataset.ts'
 import { daoTreasury, IS_WHOLE } from './treasury.ts'
@@ -27,3 +27,10 @@ export const toTreasuryValues: DayMembers = (backMs) => `
   FROM dao_treasuries FINAL
   WHERE ${withinDays('observed_at', backMs)} AND value_usd > 0 AND ${IS_WHOLE} AND ${isMember('dao', 'observed_at', 'daos')}
   GROUP BY dao, day`
+
+export const treasuryValueSeries = defineSums(treasuryValue, {
+  sum: { name: 'treasuryValueUsd', series: 'TreasuryValuePoint', of: 'Sum of the treasuries of all DAOs together' },
+  count: { name: 'daosIncluded', noun: 'DAOs' },
+  members: toTreasuryValues,
+  all: ({ daos }) => daos,
+})

@@ -1,7 +1,9 @@
 import { z } from 'zod'
+import { timeValue, uint32, usd, usdOrNull } from '../record-values.ts'
 import type { Treasury } from '../registry/entities.ts'
 import { MOST_HELD_USD, MOST_TOKENS } from './bounds.ts'
 import { defineDataset } from './define-dataset.ts'
+import { defineSeries } from './define-series.ts'
 
 /** The held quantity, in whole tokens. */
 export const heldQuantity = z.number().nonnegative().max(MOST_TOKENS)
@@ -149,3 +151,55 @@ function isDescending(tokens: readonly Token[]): boolean {
   const rank = ({ value_usd }: Token) => value_usd ?? -1
   return tokens.every((token, index) => rank(token) <= rank(tokens[index - 1] ?? token))
 }
+
+/** Set if holdings could not be read, so that a value is that of a part of the treasury. */
+export const isPartialMember = z
+  .boolean()
+  .nullable()
+  .optional()
+  .describe(
+    'True if holdings could not be read: `valueUsd` is the value of the others, and `/data/status/coverage` names the assets. Absent or null on other days.',
+  )
+
+/**
+ * SQL for the value of the holdings of one kind: null if a row has no holdings, or no price for any of the kind; 0 if
+ * there are none of the kind.
+ */
+const worthOf = (kind: HoldingKind) => {
+  const values = `arrayMap(one -> one.value_usd, arrayFilter(one -> one.kind = '${kind}', holdings))`
+  const sum = `arraySum(arrayMap(value -> ifNull(value, 0), ${values}))`
+  return `if(empty(holdings) OR (notEmpty(${values}) AND arrayAll(value -> isNull(value), ${values})), NULL, ${sum})`
+}
+
+/** SQL for the value of each kind of holdings, from a stored row. */
+export const KIND_VALUES = {
+  own_token_usd: worthOf('own'),
+  stablecoin_usd: worthOf('stable'),
+  other_usd: worthOf('other'),
+} as const
+
+/** The member with the value of a kind of holdings. */
+export const kindValue = (of: string) =>
+  usdOrNull.describe(`Value of ${of} in US dollars; null if holdings were not stored, or none of these has a price.`)
+
+/** The value of treasuries by day. */
+export const treasurySeries = defineSeries(daoTreasury, {
+  about: 'dao',
+  record: z
+    .strictObject({
+      recordedAt: timeValue.describe('The first moment of the day, in UTC.'),
+      valueUsd: usd.describe('Value of everything that had a price, in US dollars.'),
+      ownTokenUsd: kindValue("the DAO's own tokens"),
+      stablecoinUsd: kindValue("stablecoins, by this service's list of them,"),
+      otherUsd: kindValue('everything else'),
+      assets: uint32.describe('How many assets were held, with a price or without.'),
+      isPartial: isPartialMember,
+    })
+    .meta({ id: 'TreasuryPoint', description: 'The treasury of a DAO on one day.' }),
+  values: {
+    value_usd: 'value_usd',
+    ...KIND_VALUES,
+    assets: 'length(tokens)',
+    is_partial: `if(${IS_WHOLE}, NULL, true)`,
+  },
+})

@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import { idValue, shareOfOne, timeValue } from '../record-values.ts'
 import { defineDataset } from './define-dataset.ts'
+import { defineSeries } from './define-series.ts'
 
 /** More posts than any sample has. */
 const MOST_POSTS = 1e6
@@ -41,4 +43,62 @@ export const twitterSentiment = defineDataset({
   isCollected: true,
   hasTextsOfPeople: true,
   series: { table: 'twitter_sentiment', entity: 'dao', time: 'observed_at' },
+})
+
+/** The shares of posts by mood. */
+export const moodShares = {
+  positive: shareOfOne.describe('Mean probability of the posts to be positive, from 0 to 1.'),
+  neutral: shareOfOne.describe('Mean probability of the posts to be neutral, from 0 to 1.'),
+  negative: shareOfOne.describe('Mean probability of the posts to be negative, from 0 to 1.'),
+}
+
+/** Finer than one post of the largest sample. */
+const DECIMALS = 4
+
+const POSITIVE = `round(positive_share, ${DECIMALS})`
+// The rounding difference goes to the neutral share; if that is smaller than one decimal, to the negative share.
+const IS_WITHOUT_NEUTRAL = `(1 - positive_share - negative_share < 1e-${DECIMALS})`
+const NEGATIVE = `if(${IS_WITHOUT_NEUTRAL}, round(1 - ${POSITIVE}, ${DECIMALS}), round(negative_share, ${DECIMALS}))`
+const NEUTRAL = `if(${IS_WITHOUT_NEUTRAL}, 0., round(1 - ${POSITIVE} - ${NEGATIVE}, ${DECIMALS}))`
+
+/** SQL for the shares of a row, by the names of `moodShares`: decimals that sum to exactly 1 (docs/contract.md, section 4). */
+export const MOOD_SHARES = { positive: POSITIVE, neutral: NEUTRAL, negative: NEGATIVE } as const
+
+/** The mood of posts by day. */
+export const twitterSentimentSeries = defineSeries(twitterSentiment, {
+  about: 'dao',
+  record: z
+    .strictObject({
+      recordedAt: timeValue.describe('The first moment of the day, in UTC.'),
+      _id: idValue.describe('Id of the point.'),
+      dao: idValue.describe('Id of the DAO.'),
+      sentiment: z.strictObject(moodShares).describe('Shares of the moods in a sample of posts, which sum to 1.'),
+    })
+    .meta({ id: 'TwitterSentimentPoint', description: 'The mood of posts about a DAO on one day.' }),
+  values: MOOD_SHARES,
+})
+
+/** The sample of posts of each day. */
+export const twitterSampleSeries = defineSeries(twitterSentiment, {
+  about: 'dao',
+  record: z
+    .strictObject({
+      recordedAt: timeValue.describe('The first moment of the day, in UTC.'),
+      _id: idValue.describe('Id of the point: that of the shares of the same day.'),
+      dao: idValue.describe('Id of the DAO.'),
+      posts: z.int().describe('Number of classified posts.'),
+      unknownPosts: z
+        .int()
+        .nullable()
+        .describe('Number of posts without a known word, which count as neutral; null if they were not counted.'),
+      model: z
+        .string()
+        .describe('Version of the model that classified the posts. Values of different versions are not comparable.'),
+    })
+    .meta({ id: 'TwitterSentimentSample', description: 'The sample behind the mood of one day.' }),
+  values: {
+    posts: 'positive_posts + neutral_posts + negative_posts',
+    unknown_posts: 'unknown_posts',
+    model: 'model',
+  },
 })

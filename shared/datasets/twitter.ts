@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import { countOrNull, idValue, timeValue } from '../record-values.ts'
 import { defineDataset } from './define-dataset.ts'
+import { defineSeries } from './define-series.ts'
 import { MOST_PEOPLE } from './members.ts'
 
 /** More than any account has posted. */
@@ -38,4 +40,20 @@ export const twitterCounts = defineDataset({
   entity: 'dao',
   isCollected: true,
   series: { table: 'twitter_counts', entity: 'dao', time: 'observed_at' },
+})
+
+/** Counts of accounts by day. */
+export const twitterSeries = defineSeries(twitterCounts, {
+  about: 'dao',
+  record: z
+    .strictObject({
+      lastUpdated: timeValue.describe('The first moment of the day, in UTC.'),
+      _id: idValue.describe('Id of the point.'),
+      dao: idValue.describe('Id of the DAO.'),
+      followers: countOrNull.describe('Accounts that follow it; null if unknown.'),
+      following: countOrNull.describe('Accounts that it follows; null if unknown.'),
+      tweets: countOrNull.describe('Posts so far; null if unknown.'),
+    })
+    .meta({ id: 'TwitterPoint', description: "A DAO's account on Twitter on one day." }),
+  values: { followers: 'followers', following: 'following', tweets: 'tweets' },
 })

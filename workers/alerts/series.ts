@@ -1,5 +1,13 @@
+import type { DailySeries } from '../../shared/datasets/define-series.ts'
+import { discordSeries } from '../../shared/datasets/discord.ts'
+import { feesSeries } from '../../shared/datasets/fees.ts'
+import { holdersSeries } from '../../shared/datasets/holders.ts'
 import type { datasets } from '../../shared/datasets/list.ts'
-import { IS_WHOLE } from '../../shared/datasets/treasury.ts'
+import { marketCapSeries } from '../../shared/datasets/market-cap.ts'
+import { telegramSeries } from '../../shared/datasets/telegram.ts'
+import { IS_WHOLE, treasurySeries } from '../../shared/datasets/treasury.ts'
+import { treasuryValueSeries } from '../../shared/datasets/treasury-value.ts'
+import { twitterSeries } from '../../shared/datasets/twitter.ts'
 
 export type DatasetName = (typeof datasets)[number]['name']
 
@@ -43,26 +51,36 @@ const prices = {
   interval: '5m',
   unit: 'USD',
 } as const
-const members = { ...ofDao, time: 'observed_at', unit: '' } as const
-const sums = { of: 'none', time: 'recorded_at', value: 'value_usd', where: 'withdrawn = 0', unit: 'USD' } as const
+/** A value of a declared series, by the column that has it. */
+function watchSeries<About extends Subject>(
+  { dataset, about, columns, values }: DailySeries,
+  {
+    of,
+    column,
+    ...own
+  }: Pick<Series, 'label' | 'request' | 'where' | 'isList'> & { readonly of: About; readonly column: string },
+): Series & { readonly of: About } {
+  const { table, time, entity } = dataset.series
+  const value = values[column]
+  if (value === undefined || (about ?? 'none') !== of)
+    throw new Error(`${dataset.name}: there is no value ${column} of a ${of}`)
+  const unit = columns.find(({ name }) => name === column)?.unit === 'USD' ? 'USD' : ''
+  return { ...own, of, dataset: dataset.name, table, time, value, unit, ...(entity === undefined ? {} : { entity }) }
+}
 
 /** The series by the name that rules use. */
 export const SERIES = {
   price: { ...prices, label: 'Price', value: 'price' },
   marketCap: { ...prices, label: 'Market cap', value: 'market_cap' },
   volume24h: { ...prices, label: 'Volume over 24 hours', value: 'volume_24h' },
-  holders: {
-    ...ofToken,
+  holders: watchSeries(holdersSeries, {
+    of: 'token',
+    column: 'total_holders',
     label: 'Holders',
-    dataset: 'holders',
-    table: 'token_holders',
-    time: 'observed_at',
-    value: 'total_holders',
-    unit: '',
     // The series has the first value of a day only.
     request: '/data/tokens/holders',
     isList: true,
-  },
+  }),
   tvl: {
     ...ofDao,
     label: 'Value locked',
@@ -74,78 +92,62 @@ export const SERIES = {
     request: '/data/tokens',
     isList: true,
   },
-  treasury: {
-    ...ofDao,
+  treasury: watchSeries(treasurySeries, {
+    of: 'dao',
+    column: 'value_usd',
     label: 'Treasury',
-    dataset: 'treasury',
-    table: 'dao_treasuries',
-    time: 'observed_at',
-    value: 'value_usd',
+    request: '/data/daos/treasury/historic',
     // A part of a treasury is not its value.
     where: IS_WHOLE,
-    unit: 'USD',
-    request: '/data/daos/treasury/historic',
-  },
-  fees: {
-    ...ofDao,
+  }),
+  fees: watchSeries(feesSeries, {
+    of: 'dao',
+    column: 'fees_usd',
     label: 'Fees of a day',
-    dataset: 'fees',
-    table: 'dao_fees',
-    time: 'observed_at',
-    value: 'fees_usd',
-    unit: 'USD',
     request: '/data/daos/fees/historic',
-  },
-  revenue: {
-    ...ofDao,
+  }),
+  revenue: watchSeries(feesSeries, {
+    of: 'dao',
+    column: 'revenue_usd',
     label: 'Revenue of a day',
-    dataset: 'fees',
-    table: 'dao_fees',
-    time: 'observed_at',
-    value: 'revenue_usd',
-    unit: 'USD',
     request: '/data/daos/fees/historic',
-  },
-  twitterFollowers: {
-    ...members,
+  }),
+  twitterFollowers: watchSeries(twitterSeries, {
+    of: 'dao',
+    column: 'followers',
     label: 'Followers on X',
-    dataset: 'twitter',
-    table: 'twitter_counts',
-    value: 'followers',
     request: '/data/daos/socials/historic-twitter',
-  },
-  discordMembers: {
-    ...members,
+  }),
+  discordMembers: watchSeries(discordSeries, {
+    of: 'dao',
+    column: 'total_members',
     label: 'Members on Discord',
-    dataset: 'discord',
-    table: 'discord_members',
-    value: 'total_members',
     request: '/data/daos/socials/historic-discord',
-  },
-  telegramMembers: {
-    ...members,
+  }),
+  telegramMembers: watchSeries(telegramSeries, {
+    of: 'dao',
+    column: 'total_members',
     label: 'Members on Telegram',
-    dataset: 'telegram',
-    table: 'telegram_members',
-    value: 'total_members',
     request: '/data/daos/socials/historic-telegram',
-  },
-  totalMarketCap: {
-    ...sums,
+  }),
+  totalMarketCap: watchSeries(marketCapSeries, {
+    of: 'none',
+    column: 'value_usd',
     label: 'Market cap of all tokens',
-    dataset: 'market-cap',
-    table: 'market_caps',
     request: '/data/aggregated/market-cap',
-  },
-  totalTreasury: {
-    ...sums,
+    where: 'withdrawn = 0',
+  }),
+  totalTreasury: watchSeries(treasuryValueSeries, {
+    of: 'none',
+    column: 'value_usd',
     label: 'Treasuries of all DAOs',
-    dataset: 'treasury-value',
-    table: 'treasury_values',
     request: '/data/aggregated/treasury-value',
-  },
+    where: 'withdrawn = 0',
+  }),
   index: {
-    ...sums,
+    of: 'none',
+    value: 'value_usd',
+    unit: 'USD',
     label: 'Index',
     dataset: 'index',
     table: 'index_points',

@@ -1,25 +1,13 @@
-import { marketCapRoute } from '../../api/routes/aggregated/market-cap.ts'
-import { treasuryValueRoute } from '../../api/routes/aggregated/treasury-value.ts'
-import { feesHistoricRoute } from '../../api/routes/daos/fees/historic.ts'
 import { ratingsRoute } from '../../api/routes/daos/ratings.ts'
-import { historicDiscordRoute } from '../../api/routes/daos/socials/historic-discord.ts'
-import { historicTelegramRoute } from '../../api/routes/daos/socials/historic-telegram.ts'
-import { historicTwitterRoute } from '../../api/routes/daos/socials/historic-twitter.ts'
-import { historicTwitterSentimentRoute } from '../../api/routes/daos/socials/historic-twitter-sentiment.ts'
-import { TREASURY_VALUES, treasuryHistoricRoute } from '../../api/routes/daos/treasury/historic.ts'
 import {
   holdingsHistoricRoute,
   toChainParams,
   toDailyHoldings,
 } from '../../api/routes/daos/treasury/holdings/historic.ts'
-import { IS_PARTIAL } from '../../api/routes/daos/treasury.ts'
-import { SHARES } from '../../api/routes/daos/twitter-sentiment.ts'
-import { SAMPLE, twitterSentimentSamplesRoute } from '../../api/routes/daos/twitter-sentiment-samples.ts'
-import { holdersHistoricRoute, TOP_10 } from '../../api/routes/tokens/holders/historic.ts'
 import { DAO_VALUES, daoRecord, FROM_DAOS } from '../../shared/datasets/dao-records.ts'
 import { DEX_TRADE_VALUES, dexTrade, dexTrades } from '../../shared/datasets/dex-trades.ts'
-import { discordMembers } from '../../shared/datasets/discord.ts'
-import { daoFees } from '../../shared/datasets/fees.ts'
+import { discordSeries } from '../../shared/datasets/discord.ts'
+import { feesSeries } from '../../shared/datasets/fees.ts'
 import { governance } from '../../shared/datasets/governance.ts'
 import {
   FROM_PROPOSALS,
@@ -30,31 +18,30 @@ import {
   voteOfSource,
 } from '../../shared/datasets/governance-records.ts'
 import { COUNTED, OF_SCOPE, SOURCES, toScope } from '../../shared/datasets/governance-scope.ts'
-import { tokenHolders } from '../../shared/datasets/holders.ts'
+import { holdersSeries } from '../../shared/datasets/holders.ts'
 import { indexPoint, indexPoints, selectIndexPoints } from '../../shared/datasets/index-points.ts'
 import { indexToken, indexTokenRecord, selectIndexToken } from '../../shared/datasets/index-token.ts'
-import { marketCap } from '../../shared/datasets/market-cap.ts'
+import { marketCapSeries } from '../../shared/datasets/market-cap.ts'
 import { pricePoint, selectPricePoints, toPriceRows } from '../../shared/datasets/price-points.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { daoRatings } from '../../shared/datasets/ratings.ts'
-import { telegramMembers } from '../../shared/datasets/telegram.ts'
+import { telegramSeries } from '../../shared/datasets/telegram.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { FROM_TOKENS, TOKEN_FACTS, tokenRecord } from '../../shared/datasets/token-records.ts'
-import { daoTreasury } from '../../shared/datasets/treasury.ts'
-import { treasuryValue } from '../../shared/datasets/treasury-value.ts'
-import { twitterCounts } from '../../shared/datasets/twitter.ts'
-import { twitterSentiment } from '../../shared/datasets/twitter-sentiment.ts'
+import { daoTreasury, treasurySeries } from '../../shared/datasets/treasury.ts'
+import { treasuryValueSeries } from '../../shared/datasets/treasury-value.ts'
+import { twitterSeries } from '../../shared/datasets/twitter.ts'
+import { twitterSampleSeries, twitterSentimentSeries } from '../../shared/datasets/twitter-sentiment.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import {
   type Columns,
   DAY,
-  daily,
   documented,
   from,
   type Published,
+  publishSeries,
   RANGE,
-  sums,
   toValues,
 } from './define-published.ts'
 
@@ -154,22 +141,10 @@ export const published: readonly Published[] = [
       ['circulating_supply', 'quote.USD.circulating_supply'],
     ]),
   },
-  {
-    name: 'holders',
-    description:
-      'Holders of each token by day: the first snapshot of the day. The same points as /data/tokens/holders/historic.',
-    of: tokenHolders,
-    about: 'token',
-    extent: () => tokenHolders.series,
-    rows: () => `SELECT token AS key, ${DAY} AS day, total_holders, holders.share AS shares, ${TOP_10} AS top10_share, top100_share
-FROM token_holders FINAL WHERE ${RANGE('observed_at')} ORDER BY token, observed_at LIMIT 1 BY token, day`,
-    columns: from(holdersHistoricRoute, [
-      ['day', 'recordedAt'],
-      ['total_holders', 'totalHolders'],
-      ['top10_share', 'top10Share', 'percent'],
-      ['top100_share', 'top100Share', 'percent'],
-    ]),
-  },
+  publishSeries(
+    holdersSeries,
+    'Holders of each token by day: the first snapshot of the day. The same points as /data/tokens/holders/historic.',
+  ),
   {
     name: 'dex-trades',
     description: 'Trades of tokens on decentralized exchanges. The same trades as /data/tokens/historic-dex-trades.',
@@ -181,20 +156,7 @@ FROM token_holders FINAL WHERE ${RANGE('observed_at')} ORDER BY token, observed_
     columns: from(dexTrade, DEX_TRADES),
     order: ['trade_id'],
   },
-  daily(daoTreasury, treasuryHistoricRoute, {
-    name: 'treasury',
-    description: 'The value of each treasury by day. The same points as /data/daos/treasury/historic.',
-    values: `value_usd, ${TREASURY_VALUES.own} AS own_token_usd, ${TREASURY_VALUES.stable} AS stablecoin_usd,
-  ${TREASURY_VALUES.other} AS other_usd, length(tokens) AS assets, ${IS_PARTIAL} AS is_partial`,
-    columns: from(treasuryHistoricRoute, [
-      ['value_usd', 'valueUsd', 'USD'],
-      ['own_token_usd', 'ownTokenUsd', 'USD'],
-      ['stablecoin_usd', 'stablecoinUsd', 'USD'],
-      ['other_usd', 'otherUsd', 'USD'],
-      ['assets', 'assets'],
-      ['is_partial', 'isPartial'],
-    ]),
-  }),
+  publishSeries(treasurySeries, 'The value of each treasury by day. The same points as /data/daos/treasury/historic.'),
   {
     name: 'treasury-holdings',
     description:
@@ -219,15 +181,10 @@ FROM (${toDailyHoldings(`SELECT dao, observed_at, holdings, tokens FROM dao_trea
     ]),
     order: ['symbol', 'chain_id', 'contract_address', 'quantity'],
   },
-  daily(daoFees, feesHistoricRoute, {
-    name: 'fees',
-    description: 'Fees and revenue of the protocols of each DAO by day. The same points as /data/daos/fees/historic.',
-    values: 'fees_usd, revenue_usd',
-    columns: from(feesHistoricRoute, [
-      ['fees_usd', 'feesUsd', 'USD'],
-      ['revenue_usd', 'revenueUsd', 'USD'],
-    ]),
-  }),
+  publishSeries(
+    feesSeries,
+    'Fees and revenue of the protocols of each DAO by day. The same points as /data/daos/fees/historic.',
+  ),
   {
     name: 'tvl',
     description: 'Value locked in the protocols of each DAO, as it was collected.',
@@ -263,52 +220,23 @@ FROM dao_ratings FINAL WHERE ${RANGE('observed_at')}`,
       ]),
     ],
   },
-  daily(twitterCounts, historicTwitterRoute, {
-    name: 'twitter',
-    description: 'Accounts of DAOs on Twitter by day. The same points as /data/daos/socials/historic-twitter.',
-    values: 'followers, following, tweets',
-    columns: from(historicTwitterRoute, [
-      ['followers', 'followers'],
-      ['following', 'following'],
-      ['tweets', 'tweets'],
-    ]),
-  }),
-  daily(discordMembers, historicDiscordRoute, {
-    name: 'discord',
-    description: 'Communities of DAOs on Discord by day. The same points as /data/daos/socials/historic-discord.',
-    values: 'active_members, total_members',
-    columns: from(historicDiscordRoute, [
-      ['active_members', 'activeMembers'],
-      ['total_members', 'totalMembers'],
-    ]),
-  }),
-  daily(telegramMembers, historicTelegramRoute, {
-    name: 'telegram',
-    description: 'Communities of DAOs on Telegram by day. The same points as /data/daos/socials/historic-telegram.',
-    values: 'active_members, total_members',
-    columns: from(historicTelegramRoute, [
-      ['active_members', 'activeMembers'],
-      ['total_members', 'totalMembers'],
-    ]),
-  }),
-  daily(twitterSentiment, historicTwitterSentimentRoute, {
-    name: 'twitter-sentiment',
-    description:
-      'The mood of posts about DAOs by day. The same points as /data/daos/socials/historic-twitter-sentiment, with their samples.',
-    values: `tuple(${SHARES}) AS shares, shares.1 AS positive, shares.2 AS neutral, shares.3 AS negative, ${SAMPLE}`,
-    columns: [
-      ...from(historicTwitterSentimentRoute, [
-        ['positive', 'sentiment.positive', 'share'],
-        ['neutral', 'sentiment.neutral', 'share'],
-        ['negative', 'sentiment.negative', 'share'],
-      ]),
-      ...from(twitterSentimentSamplesRoute, [
-        ['posts', 'posts'],
-        ['unknown_posts', 'unknownPosts'],
-        ['model', 'model'],
-      ]),
-    ],
-  }),
+  publishSeries(
+    twitterSeries,
+    'Accounts of DAOs on Twitter by day. The same points as /data/daos/socials/historic-twitter.',
+  ),
+  publishSeries(
+    discordSeries,
+    'Communities of DAOs on Discord by day. The same points as /data/daos/socials/historic-discord.',
+  ),
+  publishSeries(
+    telegramSeries,
+    'Communities of DAOs on Telegram by day. The same points as /data/daos/socials/historic-telegram.',
+  ),
+  publishSeries(
+    twitterSentimentSeries,
+    'The mood of posts about DAOs by day. The same points as /data/daos/socials/historic-twitter-sentiment, with their samples.',
+    [twitterSampleSeries],
+  ),
   {
     name: 'proposals',
     description:
@@ -341,16 +269,12 @@ FROM (${selectVotes(`${OF_SCOPE} AND ${RANGE('created_at')}`)}) AS v`,
     ],
     order: ['vote_id'],
   },
-  sums(
-    marketCap,
-    marketCapRoute,
-    ['marketCapUsd', 'tokensIncluded'],
+  publishSeries(
+    marketCapSeries,
     'The market cap of all tokens together by day. The same points as /data/aggregated/market-cap.',
   ),
-  sums(
-    treasuryValue,
-    treasuryValueRoute,
-    ['treasuryValueUsd', 'daosIncluded'],
+  publishSeries(
+    treasuryValueSeries,
     'The value of all treasuries together by day. The same points as /data/aggregated/treasury-value.',
   ),
   {

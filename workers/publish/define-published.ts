@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Route } from '../../api/route/define-route.ts'
 import { DAO_VALUES, daoRecord } from '../../shared/datasets/dao-records.ts'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
+import type { DailySeries } from '../../shared/datasets/define-series.ts'
 import { TOKEN_FACTS, tokenRecord } from '../../shared/datasets/token-records.ts'
 import type { Interval } from '../../shared/intervals.ts'
 import { unitOf } from '../../shared/record-values.ts'
@@ -82,46 +83,28 @@ export const from = (source: Described, columns: Columns): Column[] =>
     return { name, description, ...(unit === undefined ? {} : { unit }) }
   })
 
-export const RANGE = (time: string) =>
-  `${time} >= {from: DateTime64(3, 'UTC')} AND ${time} < {to: DateTime64(3, 'UTC')}`
+const asMoment = (parameter: string) => `{${parameter}: DateTime64(3, 'UTC')}`
+export const RANGE = (time: string) => `${time} >= ${asMoment('from')} AND ${time} < ${asMoment('to')}`
+export const asTime = (sql: string) => `toDateTime64(${sql}, 3, 'UTC')`
 /** A day in UTC: a date, so that it is the same day in every time zone of a reader. */
 const asDay = (sql: string) => `toDate32(${sql}, 'UTC')`
 export const DAY = asDay('observed_at')
 
-/** A dataset with a row per DAO and day, which the table has under `observed_at`. */
-export function daily(
-  dataset: DatasetFacts,
-  route: Route,
-  { values, ...own }: Pick<Published, 'name' | 'description' | 'columns'> & { readonly values: string },
-): Published {
-  const { table, time, entity } = dataset.series
+/**
+ * The files of a daily series: a row per owner and day. `more` are series of the same dataset whose values are columns
+ * after its own.
+ */
+export function publishSeries(series: DailySeries, description: string, more: readonly DailySeries[] = []): Published {
+  const { dataset, about, record, time } = series
+  const columns = [series, ...more].flatMap((one) => one.columns)
+  const values = Object.assign({}, ...[series, ...more].map((one) => one.values))
+  const key = about === undefined ? '0' : 's.owner'
   return {
-    ...own,
-    of: dataset,
-    about: 'dao',
-    extent: () => ({ table, time }),
-    rows: () => `SELECT ${entity} AS key, ${DAY} AS day, ${values} FROM ${table} FINAL WHERE ${RANGE(time)}`,
-    columns: [...from(route, [['day', Object.keys(route.record?.shape ?? {})[0] ?? '']]), ...own.columns],
-  }
-}
-
-/** Sums over all entities of a day. */
-export function sums(
-  dataset: DatasetFacts,
-  route: Route,
-  [sum, count]: [string, string],
-  description: string,
-): Published {
-  const { table, time } = dataset.series
-  return {
-    ...{ name: dataset.name, description, of: dataset, extent: () => ({ table, time }) },
-    rows: () =>
-      `SELECT 0 AS key, ${asDay('recorded_at')} AS day, value_usd, member_count FROM ${table} FINAL WHERE ${RANGE(time)}`,
-    columns: from(route, [
-      ['day', 'recordedAt'],
-      ['value_usd', `${sum}.value`, 'USD'],
-      ['member_count', `${sum}.metadata.${count}`],
-    ]),
+    ...{ name: dataset.name, description, of: dataset, extent: () => dataset.series },
+    ...(about === undefined ? {} : { about }),
+    rows: () => `SELECT ${key} AS key, ${asDay('s.day')} AS day, ${columns.map(({ name }) => `s.${name} AS ${name}`).join(', ')}
+FROM (${series.select({ from: asMoment('from'), to: asMoment('to'), values })}) AS s`,
+    columns: [{ name: 'day', description: record.shape[time]?.description ?? '' }, ...columns],
   }
 }
 

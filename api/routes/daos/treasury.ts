@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { daoTreasury, IS_WHOLE } from '../../../shared/datasets/treasury.ts'
-import { idValue, numberOrNull, timeValue } from '../../../shared/record-values.ts'
+import { daoTreasury, IS_WHOLE, isPartialMember } from '../../../shared/datasets/treasury.ts'
 import { toStaleAt } from '../../../shared/store/store.ts'
+import { idValue, numberOrNull, timeValue } from '../../formats/formats.ts'
 import { defineList, isCurrentAt, listedDaos } from '../../lists/lists.ts'
 
 const holding = z
@@ -17,17 +17,6 @@ const valueChange = (over: string) =>
   numberOrNull.describe(
     `Change of \`valueUsd\` over ${over}, in percent; null if that day has no value, or if either value is that of a part of the treasury.`,
   )
-
-/** Set if holdings could not be read, so that a value is that of a part of the treasury. */
-export const isPartialMember = z
-  .boolean()
-  .nullable()
-  .optional()
-  .describe(
-    'True if holdings could not be read: `valueUsd` is the value of the others, and `/data/status/coverage` names the assets. Absent or null on other days.',
-  )
-/** SQL for it, from a stored row. */
-export const IS_PARTIAL = `if(${IS_WHOLE}, NULL, true)`
 
 const treasuryRecord = z
   .strictObject({

@@ -1,14 +1,10 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../../shared/datasets/token-prices.ts'
-import { daoTreasury, IS_WHOLE } from '../../../../shared/datasets/treasury.ts'
-import { idValue, numberOrNull, timeValue, uint32 } from '../../../../shared/record-values.ts'
+import { daoTreasury, IS_WHOLE, isPartialMember, KIND_VALUES, kindValue } from '../../../../shared/datasets/treasury.ts'
 import { toStaleAt } from '../../../../shared/store/store.ts'
+import { idValue, numberOrNull, timeValue, uint32 } from '../../../formats/formats.ts'
 import { defineList, isCurrentAt, listedDaos } from '../../../lists/lists.ts'
-import { isPartialMember } from '../treasury.ts'
-import { TREASURY_VALUES } from './historic.ts'
 
-const part = (of: string) =>
-  numberOrNull.describe(`Value of ${of} in US dollars; null if holdings were not stored, or none of these has a price.`)
 const change = (member: string) =>
   numberOrNull.describe(
     `Change of \`${member}\` over 30 days, in percent; null if that day has no value of the same source, or if either value is that of a part of the treasury.`,
@@ -20,10 +16,10 @@ const record = z
     name: z.string().describe('Name of the DAO.'),
     lastUpdated: timeValue.describe('When the treasury was last read.'),
     valueUsd: z.number().describe('Value of everything that has a price, in US dollars.'),
-    ownTokenUsd: part("the DAO's own tokens"),
-    stablecoinUsd: part("stablecoins, by this service's list of them,"),
-    otherUsd: part('everything else'),
-    withoutOwnTokenUsd: part("everything except the DAO's own tokens"),
+    ownTokenUsd: kindValue("the DAO's own tokens"),
+    stablecoinUsd: kindValue("stablecoins, by this service's list of them,"),
+    otherUsd: kindValue('everything else'),
+    withoutOwnTokenUsd: kindValue("everything except the DAO's own tokens"),
     assets: uint32.describe('How many assets were held, with a price or without.'),
     percentChange30d: change('valueUsd'),
     withoutOwnTokenPercentChange30d: change('withoutOwnTokenUsd'),
@@ -46,7 +42,7 @@ const toKinds = (isKnown: string) => `INNER JOIN
     FROM
     (
       SELECT dao, observed_at, value_usd, source, length(tokens) AS assets, ${IS_WHOLE} AS is_whole,
-        ${TREASURY_VALUES.own} AS own, ${TREASURY_VALUES.stable} AS stable, ${TREASURY_VALUES.other} AS other
+        ${KIND_VALUES.own_token_usd} AS own, ${KIND_VALUES.stablecoin_usd} AS stable, ${KIND_VALUES.other_usd} AS other
       FROM dao_treasuries FINAL
       WHERE (dao, observed_at) IN
       (

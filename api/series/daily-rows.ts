@@ -1,0 +1,104 @@
+import { z } from 'zod'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
+import type { DailySeries } from '../../shared/datasets/define-series.ts'
+import { toIdSql } from '../../shared/ids.ts'
+import { INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
+import { type Answer, IS_ANY, toOwned } from '../formats/formats.ts'
+import type { SeriesQuestion } from './series.ts'
+import { toBucketSql } from './series-source.ts'
+import { answerSeriesTable, checkTable, inTableOrder } from './table.ts'
+
+/** The dataset with the cadence of the points: observations may be more frequent. */
+export const toDaily = ({ dataset }: DailySeries): DatasetFacts =>
+  dataset.cadence === '1d' ? dataset : { ...dataset, cadence: '1d' }
+
+/** The intervals of a series, finest first. */
+export const toIntervals = ({ isDaysOnly }: DailySeries): readonly ['1d', ...Interval[]] =>
+  isDaysOnly ? ['1d'] : ['1d', '7d']
+
+const toMs = (parameter: string) => `fromUnixTimestamp64Milli({${parameter}: Int64}, 'UTC')`
+
+/** SQL for the values of a record in their order, with `next` for each value inside its objects. */
+function toTuples(record: z.ZodObject, next: (name: string) => string): string {
+  const members = Object.entries(record.shape as z.ZodRawShape)
+  const values = members.map(([name, one]) =>
+    one instanceof z.ZodObject ? `tuple(${toTuples(one, next)})` : next(name),
+  )
+  return values.join(', ')
+}
+
+/** SQL for the values of a point from a row `s` of the series' statement. `id` is SQL for the owner's id. */
+function toValues(series: DailySeries, time: string, id: string, toValue: (column: string) => string): string {
+  const columns = series.columns.map(({ name }) => toValue(`s.${name}`)).values()
+  return toTuples(series.record, (name) => {
+    if (name === series.time) return time
+    if (name === '_id') return toIdSql('{dataset: String}', id, 'toUnixTimestamp64Milli(s.day)')
+    return name === series.about ? id : String(columns.next().value)
+  })
+}
+
+/**
+ * SQL for the points of an interval, unordered: `owner`, `row_at` (start of the bucket), `as_of` and `record`, one per
+ * owner and bucket. Parameters: the owners `entities`, `from` and `to` in Unix milliseconds, and `dataset`.
+ */
+export function toRowsSql(
+  series: DailySeries,
+  interval: Interval,
+  id: string,
+  toRecord: (values: string) => string,
+): string {
+  const { about, combineWeek } = series
+  const [from, end] = [toMs('from'), toMs('to')]
+  const owner = about === undefined ? '' : 's.owner AS owner, '
+  if (interval === '1d') {
+    const rows = series.select({ isOwner: IS_ANY, from, to: end })
+    return `SELECT ${owner}s.day AS row_at, s.as_of AS as_of, ${toRecord(toValues(series, 's.day', id, String))} AS record
+FROM (${rows}) AS s`
+  }
+  const bucket = toBucketSql('s.day', interval)
+  // The last bucket of a range may end after the range, which is of the buckets' starts.
+  const to = `${end} + INTERVAL ${INTERVAL_SECONDS[interval]} SECOND`
+  const rows = `FROM (${series.select({ isOwner: IS_ANY, from, to })}) AS s`
+  const isInRange = `${bucket} >= ${from} AND ${bucket} < ${end}`
+  const by = about === undefined ? 'row_at' : 'owner, row_at'
+  if (combineWeek === undefined)
+    return `SELECT ${owner}${bucket} AS row_at, s.as_of AS as_of, ${toRecord(toValues(series, bucket, id, String))} AS record
+${rows}
+WHERE ${isInRange}
+ORDER BY s.day
+LIMIT 1 BY ${by}`
+  return `SELECT ${owner}${bucket} AS row_at, max(s.as_of) AS as_of, ${toRecord(toValues(series, bucket, id, combineWeek))} AS record
+${rows}
+WHERE ${isInRange}
+GROUP BY ${by}`
+}
+
+/**
+ * A daily series of several owners as a table, newest point first.
+ * @throws DataError `storage`, Problem `invalid_parameter`.
+ */
+export async function answerTable(
+  call: Parameters<typeof answerSeriesTable>[0] & {
+    readonly query: SeriesQuestion & Omit<Parameters<typeof answerSeriesTable>[2], 'interval'>
+  },
+  series: DailySeries,
+): Promise<Answer> {
+  const { query } = call
+  checkTable(query, 'desc')
+  const interval = query.interval ?? '1d'
+  const dataset = toDaily(series)
+  // The key of the owner is a column of the rows `s`.
+  const owned = toOwned(call, series.record, 's.owner')
+  const { answer } = await answerSeriesTable(
+    { ...call, representation: owned.representation },
+    {
+      name: `${dataset.name}-table`,
+      dataset,
+      order: 'desc',
+      sql: inTableOrder(toRowsSql(series, interval, owned.id, owned.toRecord), 'desc'),
+      params: { ...owned.params, dataset: dataset.name },
+    },
+    { ...query, interval },
+  )
+  return answer
+}
