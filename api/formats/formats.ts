@@ -12,16 +12,6 @@
  */
 
 export {
-  columnTypes,
-  countOrNull,
-  idValue,
-  numberOrNull,
-  timeValue,
-  uint8,
-  uint32,
-  uint64,
-} from '../../shared/record-values.ts'
-export {
   type Answer,
   type AssembledAnswer,
   type AssembledBody,

@@ -85,7 +85,6 @@ export const from = (source: Described, columns: Columns): Column[] =>
 
 const asMoment = (parameter: string) => `{${parameter}: DateTime64(3, 'UTC')}`
 export const RANGE = (time: string) => `${time} >= ${asMoment('from')} AND ${time} < ${asMoment('to')}`
-export const asTime = (sql: string) => `toDateTime64(${sql}, 3, 'UTC')`
 /** A day in UTC: a date, so that it is the same day in every time zone of a reader. */
 const asDay = (sql: string) => `toDate32(${sql}, 'UTC')`
 export const DAY = asDay('observed_at')

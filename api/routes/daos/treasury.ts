@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { daoTreasury, IS_WHOLE, isPartialMember } from '../../../shared/datasets/treasury.ts'
+import { idValue, numberOrNull, timeValue } from '../../../shared/record-values.ts'
 import { toStaleAt } from '../../../shared/store/store.ts'
-import { idValue, numberOrNull, timeValue } from '../../formats/formats.ts'
 import { defineList, isCurrentAt, listedDaos } from '../../lists/lists.ts'
 
 const holding = z

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { daoLinks } from '../../../shared/datasets/daos.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { MOOD_SHARES, moodShares, twitterSentiment } from '../../../shared/datasets/twitter-sentiment.ts'
-import { idValue, timeValue } from '../../formats/formats.ts'
+import { idValue, timeValue } from '../../../shared/record-values.ts'
 import { defineList, lastCurrentRows, listedDaos } from '../../lists/lists.ts'
 
 const sentimentRecord = z

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../../shared/datasets/token-prices.ts'
 import { daoTreasury, IS_WHOLE, isPartialMember, KIND_VALUES, kindValue } from '../../../../shared/datasets/treasury.ts'
+import { idValue, numberOrNull, timeValue, uint32 } from '../../../../shared/record-values.ts'
 import { toStaleAt } from '../../../../shared/store/store.ts'
-import { idValue, numberOrNull, timeValue, uint32 } from '../../../formats/formats.ts'
 import { defineList, isCurrentAt, listedDaos } from '../../../lists/lists.ts'
 
 const change = (member: string) =>
