@@ -26,7 +26,10 @@ export interface Topic {
 }
 
 /** Paths with their own tool, or without records. */
-const EXCLUDED = new Set(['search', 'status', 'status/coverage', 'stream', 'usage', 'tokens/profile', 'daos/profile'])
+const EXCLUDED = new Set([
+  ...['search', 'status', 'status/coverage', 'stream', 'usage', 'tokens/profile', 'daos/profile'],
+  ...['provenance', 'provenance/raw'],
+])
 
 const isSeveral = ({ type }: Schema) => type === 'array'
 

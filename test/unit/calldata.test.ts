@@ -69,8 +69,10 @@ describe('decodeAction', () => {
   })
 
   it('shows the selector of the bytes of a signature that is no UTF-8', () => {
-    const action = { target: TARGET, value: 0n, signature: '\ufffd()', selector: '0x12345678', calldata: '0xab' }
-    expect(decodeAction(action)).toMatchObject({ function: null, signature: '\ufffd()', calldata: '0x12345678ab' })
+    const signatureBytes = '0xff2829'
+    const action = { target: TARGET, value: 0n, signature: '\ufffd()', signatureBytes, calldata: '0xab' } as const
+    const selector = keccak256(signatureBytes).slice(0, 10)
+    expect(decodeAction(action)).toMatchObject({ function: null, signature: '\ufffd()', calldata: `${selector}ab` })
   })
 
   it.each([

@@ -48,6 +48,7 @@ const input = z.strictObject({
     .object({
       ...{ category: text, chain: text, asOf: text, start: text, end: text, interval: text, order: text },
       ...{ source: text, state: text, proposal: text, basis: text, dataset: text, endsBefore: text, address: text },
+      ...{ of: text, top: text, weights: text, cap: text, rebalance: text, costBps: text, base: text },
       ...{ include: text, exact: text, rule: text, kind: text, period: text, days: text, points: text, fill: text },
     })
     .catchall(z.string())

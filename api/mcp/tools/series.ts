@@ -50,7 +50,7 @@ const input = z.strictObject({
   end: z.string().optional().describe('Exclusive; now without it.'),
   interval: z.enum(INTERVALS).optional().describe('Without it the finest with at most `points`.'),
   points: z.int().min(2).max(400).default(200).describe('Most rows, up to 400, default 200.'),
-  where: z.object({ basis: z.string().optional() }).catchall(z.string()).optional(),
+  where: z.object({ basis: z.string().optional(), include: z.string().optional() }).catchall(z.string()).optional(),
 })
 
 type SeriesCall = Call<z.output<typeof input>>

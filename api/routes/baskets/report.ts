@@ -59,8 +59,8 @@ const report = z
     rule,
     start: timeValue.describe('Day of the first allocation.'),
     end: timeValue.describe('The last day.'),
-    nav: numberOrNull.describe('The last known value.'),
-    totalReturn: numberOrNull.describe('Change from `base` to `nav`, as a fraction.'),
+    nav: numberOrNull.describe('The last known value; null if none is known.'),
+    totalReturn: numberOrNull.describe('Change from `base` to `nav`, as a fraction; null without `nav`.'),
     maxDrawdown: z
       .strictObject({
         value: z.number().describe('The deepest fall from an earlier highest value, as a fraction (0 or less).'),
@@ -71,15 +71,17 @@ const report = z
       .nullable()
       .describe('Null without a known value.'),
     volatility: numberOrNull.describe(
-      'Sample standard deviation of the daily returns times the square root of 365, as a fraction.',
+      'Sample standard deviation of the daily returns times the square root of 365, as a fraction; null for fewer than two returns.',
     ),
     sharpe: numberOrNull.describe(
       'Mean of the daily returns divided by their sample standard deviation, times the square root of 365; without a risk-free rate. Null if the returns do not vary.',
     ),
     trackingError: numberOrNull.describe(
-      'Sample standard deviation of the daily differences to the returns of the Index, times the square root of 365.',
+      'Sample standard deviation of the daily differences to the returns of the Index, times the square root of 365; null for fewer than two.',
     ),
-    correlation: numberOrNull.describe("Pearson's correlation of the daily returns with those of the Index."),
+    correlation: numberOrNull.describe(
+      "Pearson's correlation of the daily returns with those of the Index; null if one side does not vary.",
+    ),
     returns: uint32.describe('Number of daily returns; one across an unknown day is left out.'),
     returnsWithIndex: uint32.describe('Number of days on which the Index has a return, too.'),
     periodsPerYear: uint32.describe('Days in a year, for the yearly figures.'),
