@@ -26,7 +26,10 @@ const entity = z
   .nullable()
   .describe('The token, DAO or index of the value; null for a value of all together.')
 
-const values = z.record(z.string(), z.unknown())
+const scalar = z.union([z.number(), z.string(), z.boolean(), z.null()])
+const parts = z.array(z.union([scalar, z.record(z.string(), scalar)]))
+const columnValue = z.union([scalar, parts])
+const values: z.ZodType<Readonly<Record<string, unknown>>> = z.record(z.string(), columnValue)
 
 const answer = z
   .strictObject({

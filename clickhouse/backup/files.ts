@@ -21,7 +21,8 @@ export const manifest = z.object({
   tables: z.array(
     z.object({
       name: z.string().regex(/^\w+$/),
-      columns: z.array(z.string().regex(/^\w+$/)),
+      // The columns of a nested table have a dot in their names.
+      columns: z.array(z.string().regex(/^\w+(\.\w+)?$/)),
       rows: z.int(),
       sha256: z.string(),
       files: z.array(file),

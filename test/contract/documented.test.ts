@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -18,7 +19,7 @@ import { storeQuotes } from '../support/quotes.ts'
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const SERIES = '/data/tokens/historic-financial'
 
-const config = createTestConfig()
+const config = createTestConfig({ PROVENANCE_RAW: 'true' })
 const changeFeed = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
@@ -53,6 +54,12 @@ beforeAll(async () => {
   const token = getToken(database.registry, 'UNI').key
   const before = Array.from({ length: 72 }, (_, ago) => ({ token, at: NOW - (ago + 1) * 86_400_000, market_cap: 1e9 }))
   await storeQuotes(database.writer, before)
+  // A value before the documented time of its provenance, and the documented answer, which is empty.
+  const counted = { token, observed_at: '2023-12-31T12:00:00.000Z', total_holders: 5, top100_share: 1, holders: [] }
+  await database.writer.insert({ table: 'token_holders', rows: [counted] })
+  const hash = createHash('sha256').digest('hex')
+  const body = { beginning: '', hash, body: '', bytes: 0, omitted: '', kept_until: '2099-01-01T00:00:00.000Z' }
+  await database.writer.insert({ table: 'raw_answers', rows: [body] })
   api = await startApi({ config, ...database, changeFeed, now: () => NOW })
   const nothing = { ...config, api: { ...config.api, cacheBytes: 0 } }
   forgetful = await startApi({ config: nothing, ...database, changeFeed, now: () => NOW })
@@ -128,11 +135,17 @@ describe('documented routes', () => {
     const { description = '' } = ofSeries?.find(({ name }) => name === 'name') ?? {}
     expect(description.split('With another format than JSON: ')[1]).toContain('a part that only one has')
     expect(description).not.toContain('symbol')
-    expect(parameters[7]?.schema).toEqual({ type: 'integer', default: 10, minimum: 1, maximum: 500, examples: [3] })
+    const limit = parameters.find(({ name }) => name === 'limit')
+    expect(limit?.schema).toEqual({ type: 'integer', default: 10, minimum: 1, maximum: 500, examples: [3] })
     expect(Object.keys(responses)).toEqual([
       ...['200', '304', '400', '401', '405', '406', '412', '416', '429', '500', '503'],
     ])
-    expect(responses[200]?.content['application/json']?.schema.items).toEqual({ $ref: '#/components/schemas/Token' })
+    expect(responses[200]?.content['application/json']?.schema).toMatchObject({
+      anyOf: ['Token', 'TokenWithSource'].map((name) => ({
+        type: 'array',
+        items: { $ref: `#/components/schemas/${name}` },
+      })),
+    })
     const { Token, FinancialData } = document.components.schemas
     expect(Token?.additionalProperties).toBe(false)
     expect(Token?.properties).toHaveProperty('financialData', { $ref: '#/components/schemas/FinancialData' })

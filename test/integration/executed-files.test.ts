@@ -6,9 +6,9 @@ import { createPricesPipeline, type PricesPipeline, untilDone } from '../support
 
 /**
  * A reader of one slot holds at most this many files in mind. Six of them confirm prices: four of the rule, and those
- * of the providers that the first slot of a token requests in addition.
+ * of the providers that the first slot of a token requests in addition. Five store the answers of the providers.
  */
-const MOST_FILES = 41
+const MOST_FILES = 47
 
 let pipeline: PricesPipeline
 beforeEach(async () => {

@@ -140,10 +140,13 @@ function toColumns(answers: readonly Noted[], entities: readonly Entity[]) {
 function toOutcome(job: Job, collected: Collected, implausible: ReadonlyMap<string, readonly number[]>): RunOutcome {
   const { entity } = job.dataset
   return {
-    rows: collected.results.map(({ provider, rows }) => ({
-      provider,
-      entities: entity === undefined ? [] : [...new Set(rows.map((row) => Number(Reflect.get(row, entity))))],
-    })),
+    // A result without rows would be read as one about every entity.
+    rows: collected.results
+      .filter(({ rows }) => rows.length > 0)
+      .map(({ provider, rows }) => ({
+        provider,
+        entities: entity === undefined ? [] : [...new Set(rows.map((row) => Number(Reflect.get(row, entity))))],
+      })),
     failures: collected.failures.map(({ provider, reason }) => ({ provider, reason: reason.message })),
     refused: collected.answers
       .all()

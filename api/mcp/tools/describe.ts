@@ -88,7 +88,7 @@ export const describeTool = defineTool({
   name: 'describe',
   title: 'Describe topics',
   description:
-    'All topics, or one topic with the meaning and unit of each member, whether it can be sorted by, intervals, parameters, and how fresh and complete its data is.',
+    'All topics, or one: meaning and unit of each member, sorting, intervals, parameters, freshness and completeness.',
   input,
   output: { topics: z.array(z.unknown()).optional(), members: z.array(z.unknown()).optional() },
   call: (call) => (call.input.topic === undefined ? toOverview(call) : toDetails(call, call.input.topic)),

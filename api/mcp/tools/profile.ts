@@ -18,7 +18,7 @@ export const profileTool = defineTool({
   name: 'profile',
   title: 'Read a profile',
   description:
-    'All data of one token or DAO, in sections with the records of the topics. `unavailable` has the reason for each missing section, `unknown` lists the nulls.',
+    'All data of one token or DAO, in sections. `unavailable` has the reason for each missing section, `unknown` lists the nulls.',
   input: z.strictObject({
     kind: z.enum(['token', 'dao']),
     of: z.string().min(1).max(200).describe('Its name, symbol or id.'),

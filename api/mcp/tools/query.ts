@@ -307,7 +307,7 @@ export const queryTool = defineTool({
   name: 'query',
   title: 'Query records',
   description:
-    'Records of any topic, sorted, filtered and cut: newest values of many tokens or DAOs, rankings, proposals, votes, trades, holdings, index members, sums by category. Numbers have 8 digits; `unknown` counts the nulls of each column.',
+    'Records of any topic, sorted, filtered and cut: newest values of tokens or DAOs, rankings, proposals, votes, trades, holdings, baskets, sums. Numbers have 8 digits; `unknown` counts the nulls of each column.',
   input,
   output: { columns: z.array(z.unknown()), rows: z.array(z.unknown()), next: z.string().optional() },
   call: run,

@@ -35,10 +35,7 @@ const NOT_IN_WHERE = 'id name start end interval points order fill limit cursor 
 )
 
 const input = z.strictObject({
-  topic: z
-    .string()
-    .max(80)
-    .describe('One with intervals: tokens/historic-financial, daos/treasury/historic, index/historic.'),
+  topic: z.string().max(80).describe('One with intervals: tokens/historic-financial, index/historic.'),
   of: z.string().max(200).optional().describe('Name, symbol or id of the token or DAO.'),
   members: z
     .array(z.string().max(120))
@@ -284,7 +281,7 @@ export const seriesTool = defineTool({
   name: 'series',
   title: 'Read a series',
   description:
-    'A history as points: picks the interval; first, last, min, max and change of each member over the whole range, from points of statisticsInterval; the gaps, and the whole as CSV and Parquet. Rows are thinned to fit. A point is the first observation of its bucket.',
+    'A history as points: first, last, min, max and change of each member over the whole range, from points of statisticsInterval; gaps; the whole as CSV and Parquet. Rows are thinned to fit. A point is the first observation of its bucket.',
   input,
   output: {
     statistics: z.looseObject({}),

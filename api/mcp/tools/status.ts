@@ -82,7 +82,7 @@ export const statusTool = defineTool({
   name: 'status',
   title: 'Check freshness',
   description:
-    'How fresh (fresh, late, stale, empty) and complete (0 to 1) each dataset is, which providers fail, and whether the data is simulated (mode demo). With a dataset: ranges that are missing or coarser, and why.',
+    'How fresh (fresh, late, stale, empty) and complete (0 to 1) each dataset is, which providers fail, whether data is simulated (mode demo). With a dataset: missing or coarser ranges, and why.',
   input,
   output: { rows: z.array(z.unknown()).optional(), missing: z.array(z.unknown()).optional() },
   call: (call) => (call.input.dataset === undefined ? readAll(call) : readMissing(call, call.input.dataset)),

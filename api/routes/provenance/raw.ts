@@ -25,6 +25,7 @@ export const provenanceRawRoute = defineRoute({
   contentType: 'application/octet-stream',
   headers: { 'Content-Disposition': '`attachment`: browsers save the body and do not show it.' },
   datasets: [],
+  mayHaveNoData: true,
   handle: async ({ db, config, query, now }) => {
     if (!config.rawAnswers.isServed)
       throw new Problem('not_found', 'Stored answers are not served here: PROVENANCE_RAW is off.', { param: 'hash' })
