@@ -8,11 +8,11 @@ const LONGEST_WITHOUT_PRICE = 7
 
 /** The trades of one day. Times are starts of days in Unix milliseconds, tokens are indexes of candidates. */
 export interface Trades {
-  /** The day on which the rule asked for it. */
+  /** The due day of the rebalance. */
   readonly scheduledAt: number
-  /** The first day from then on with a price of every held token. */
+  /** The first day, from the due day on, on which every held token has a price. */
   readonly executedAt: number
-  /** The day whose values decided. */
+  /** The day whose prices and market caps determine the weights. */
   readonly decidedWith: number
   readonly members: readonly {
     readonly token: number
@@ -62,8 +62,8 @@ export function isDue(rebalance: Rebalance, day: number): boolean {
 }
 
 /**
- * The value of a basket by day, from the second day of the market on, with all its trades. A day is computed from the days up
- * to it only.
+ * Computes the value of a basket by day, from the second day of the market on, and all its trades. The result of a day
+ * depends only on that day and earlier ones.
  */
 export function runBackTest(
   rule: Rule,
@@ -162,7 +162,7 @@ function openBasket(rule: Rule, { days, candidates, prices, marketCaps }: Market
     const weightBefore = (token: number) => ((units.get(token) ?? 0) * priceOf(token, day)) / before
     const touched = [...new Set([...owned, ...weights.keys()])].sort((a, b) => a - b)
     const moved = isOpen ? sum(touched.map((token) => Math.abs((weights.get(token) ?? 0) - weightBefore(token)))) : 0
-    // What remains in cash, and what was in cash, is the other side of a trade.
+    // Cash counts as a position: its weight after the trade is 1 if no token is held, else 0.
     const cashMoved = isOpen ? Math.abs((weights.size === 0 ? 1 : 0) - cash / before) : 0
     const cost = (before * rule.costBps * moved) / 10_000
     const nav = before - cost

@@ -105,8 +105,9 @@ export function toBasket(query: BasketQuery, registry: Registry): Basket {
   const weights = query.weights ?? (hasShares ? 'fixed' : 'marketCap')
   checkWeights(weights, of !== undefined, candidates)
   if (cap !== undefined && weights !== 'marketCap') throw invalid('cap', 'cap works only with weights=marketCap.')
-  if (cap !== undefined && cap * Math.min(top ?? candidates.length, candidates.length) < 1)
-    throw invalid('cap', `${candidates.length} tokens of at most ${cap} each do not sum to 1: the cap must be higher.`)
+  const most = Math.min(top ?? candidates.length, candidates.length)
+  if (cap !== undefined && cap * most < 1)
+    throw invalid('cap', `${most} tokens of at most ${cap} each do not sum to 1: the cap must be higher.`)
   const rebalance = query.rebalance ?? (hasShares ? 'never' : 'monthly')
   const { costBps, base } = query
   return { rule: { weights, top, cap, rebalance, costBps, base }, candidates }
@@ -117,7 +118,8 @@ const invalid = (param: string, detail: string) => new Problem('invalid_paramete
 function checkWeights(weights: Rule['weights'], isNamed: boolean, candidates: readonly Candidate[]): void {
   const withShare = candidates.filter(({ share }) => share !== undefined)
   if (weights !== 'fixed') {
-    if (withShare.length > 0) throw invalid('weights', `weights=${weights} has no shares: leave them out of of.`)
+    if (withShare.length > 0)
+      throw invalid('weights', `weights=${weights} has no shares: give the tokens without them.`)
     return
   }
   if (!isNamed) throw invalid('weights', 'weights=fixed needs of, with a share for each token.')

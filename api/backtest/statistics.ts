@@ -61,8 +61,8 @@ function toDrawdown(days: readonly BasketDay[]): Drawdown | null {
 }
 
 /**
- * Statistics of a basket, with the Index's values of the same days (null if unknown). A return across an unknown day is in none
- * of them but the total.
+ * Computes the statistics of a basket, with the Index's values of the same days (null if unknown). Daily returns next
+ * to a day without a value are left out. `totalReturn` and `maxDrawdown` use all known values.
  */
 export function toStatistics(days: readonly BasketDay[], index: readonly (number | null)[]): Statistics {
   const returns = days.flatMap((day) => (day.return === null ? [] : [day.return]))

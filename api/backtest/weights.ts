@@ -56,8 +56,8 @@ function toWeights(rule: Rule, held: readonly number[], { capOf, shareOf }: Size
 }
 
 /**
- * Scales parts to weights of at most `most`. What a token has above it is shared among the others in proportion, until none is
- * above.
+ * Scales parts to weights of at most `most`. The excess of a token is distributed over the others in proportion, until
+ * no weight exceeds the limit.
  */
 function inCap(parts: ReadonlyMap<number, number>, most: number): Map<number, number> {
   const capped = new Set<number>()

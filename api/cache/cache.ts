@@ -114,15 +114,15 @@ function createChanges(changeFeed: ChangeFeed, onChange: (concerns: Concerns) =>
 }
 
 /**
- * How a requested value was found: in the cache or in a running read (`hit`), or read now. `evicted` was in the cache
- * before: a cache of twice the size would still have it.
+ * `hit`: the value was cached, or a running read has it. `evicted`: the value is read again, and a cache of twice the
+ * size would still have it. `miss`: any other read.
  */
 export type CacheResult = 'hit' | 'miss' | 'evicted'
 
 interface Entry {
   readonly key: CacheKey
   readonly value: Sized
-  /** Its turn to be evicted: the least is next. */
+  /** Position in the order of eviction: the entry with the lowest number is evicted first. */
   turn: number
 }
 
@@ -135,8 +135,8 @@ interface CacheOptions {
 }
 
 /**
- * The part of the memory of the caches that is for complete responses. The rest is for series and lists, from which a
- * response is made in a millisecond, and which a request of any other range or page uses as well.
+ * The share of the caches' memory for complete responses. The rest is for series and lists: a response is assembled
+ * from them in a millisecond, and requests for other ranges or pages use them, too.
  */
 const RESPONSES_SHARE = 1 / 8
 
@@ -158,10 +158,10 @@ interface Reading {
 }
 
 /**
- * A cache with a byte budget and least-recently-used eviction, of derived values first; a budget of 0 disables it. A
- * change event drops only the values of an affected time range, so that older data is read once. Requests share running
- * reads in the same way, except for requests that arrive after such an event. When change events may have been missed,
- * everything is dropped.
+ * Creates a cache with a byte budget and least-recently-used eviction; derived values are evicted first. A budget of 0
+ * disables the cache. A change event drops only the values of the affected time range. Requests share running reads; a
+ * request after a change event starts a new read of the affected values. If change events may have been missed, all
+ * values are dropped.
  */
 export function createCache(options: CacheOptions): Cache {
   const { maxBytes, changeFeed, db, count = () => {} } = options

@@ -63,8 +63,8 @@ FROM ${table} AS t FINAL WHERE ${ofEntity} AND t.${time} <= {at: DateTime64(3, '
 }
 
 /**
- * Returns the runs that may have stored a value: those that started at its time of storage. Rows without one are of the last
- * run of their slot that has rows of the entity.
+ * Returns the runs that may have stored a value: those that started at its time of storage. If that time is unknown, it
+ * returns the last run of the slot that has rows of the entity.
  */
 async function findRuns(db: Database, dataset: Dataset, { at, storedAt }: StoredValue, entity: number | undefined) {
   const isOf = ({ outcome }: StoredRun) =>
@@ -157,7 +157,7 @@ const correction = z.object({
   reason: z.string().nullable(),
 })
 
-/** The corrections of a value, oldest first. Of ranges of history that were stored again, only time and job are known. */
+/** The newest 200 corrections of a value, oldest first. Of ranges of history that were stored again, only time and job are known. */
 export async function readCorrections(
   db: Database,
   dataset: string,
@@ -165,14 +165,14 @@ export async function readCorrections(
 ) {
   const rows = await db.rows({
     name: 'provenance-corrections',
-    sql: `SELECT * FROM (
+    sql: `SELECT * FROM (SELECT * FROM (
   SELECT stored_at AS storedAt, before, after, job, reason::Nullable(String) AS reason FROM corrections FINAL
   WHERE entity = {entity: UInt64} AND dataset = {dataset: String} AND observed_at = {at: DateTime64(3, 'UTC')}
   UNION ALL
   SELECT changed_at AS storedAt, NULL AS before, NULL AS after, job, NULL AS reason FROM history_changes FINAL
   WHERE entity = {entity: UInt64} AND dataset = {dataset: String}
     AND begins_at <= {at: DateTime64(3, 'UTC')} AND ends_at > {at: DateTime64(3, 'UTC')}
-) ORDER BY storedAt LIMIT 200`,
+) ORDER BY storedAt DESC LIMIT 200) ORDER BY storedAt`,
     params: { entity, dataset, at: toText(at) },
     schema: correction,
   })

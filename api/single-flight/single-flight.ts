@@ -31,7 +31,7 @@ export function createDisconnectSignal(response: ServerResponse): DisconnectSign
   }
 }
 
-/** What a request needs to read values: until when it waits for them, and its slot in the queue. */
+/** The abort signal of a request's reads, and its slot in the queue. */
 export interface ReadScope {
   /** Aborted when no client waits for the result. */
   readonly signal: AbortSignal

@@ -103,7 +103,10 @@ export function selectPricePoints(interval: Interval, isInRange?: (time: string)
     : `${prices}\nORDER BY token, interval_seconds, bucket_at`
 }
 
-/** SQL that adds the `source` to rows of `selectPrices`. `isRead` is a condition on the providers' rows, by token and `observed_at`. */
+/**
+ * SQL that adds the `source` to rows of `selectPrices`. `isRead` is a condition on the rows of `price_sources`,
+ * by `token` and `observed_at`.
+ */
 export const withSources = (rows: string, isRead: string): string =>
   `SELECT p.*, nullIf(toString(s.provider), '') AS source FROM (${rows}) AS p
 LEFT JOIN (SELECT token AS token_key, observed_at AS at, provider FROM price_sources FINAL WHERE ${isRead}) AS s

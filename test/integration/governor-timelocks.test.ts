@@ -229,7 +229,7 @@ describe("proposals in Compound's timelock", () => {
     expect(await proposals('compound')).toMatchObject([{ outcome: 'executed', executedAt: timeAt(17_000) }])
   })
 
-  it('have the outcome of their governor first', async () => {
+  it('have the outcome of the governor, not that of the timelock', async () => {
     const canceled = logAt(500, BRAVO.address, encodeOutcome('ProposalCanceled', 7n))
     pipeline = await startGovernors(EXPIRED + 10, toGovernorChain([...logs, canceled]))
     await pipeline.collectGovernors()

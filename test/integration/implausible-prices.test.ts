@@ -191,13 +191,13 @@ describe('price of the only provider', () => {
 })
 
 describe('price in doubt', () => {
-  it('of a token without a stored one is stored if no other provider knows the token', async () => {
+  it('is stored as the first price of a token if no other provider has the token', async () => {
     await collectNext(2)
     expect(asked).toEqual(['coinmarketcap', 'coingecko', 'defillama'])
     expect(await readSources()).toEqual([{ provider: 'coinmarketcap', agreement: 'single', checked_with: [] }])
   })
 
-  it('of a token without a stored one is compared with the second provider', async () => {
+  it('is compared with the second provider if the token has no stored price', async () => {
     await collectNext(2, 2.02)
     expect(asked).toEqual(['coinmarketcap', 'coingecko'])
     expect(await readSources()).toEqual([
@@ -282,7 +282,7 @@ describe('withheld price', () => {
 })
 
 describe('audit at the full hour', () => {
-  it('takes out the stored price that two providers contradict, with the change of the past', async () => {
+  it('removes a stored price that two providers contradict, and records the changed range', async () => {
     await collectNext(2, 2, 2)
     for (let slot = 0; slot < 9; slot += 1) await collectNext(2 + slot / 1000, 2, 2)
     // The audit of the hour finds a difference, and the next slot confirms it.

@@ -80,7 +80,7 @@ describe('replay of stored answers', () => {
     }
   })
 
-  it('mends rows that a faulty decoder stored, and records the correction', async () => {
+  it('corrects rows that a faulty decoder stored, and records the correction', async () => {
     const truth = await read(holders)
     pipeline.clock.now += HOUR
     const [lost, wrong] = [pipeline.tokenOf('UNI').key, pipeline.tokenOf('AAVE').key]

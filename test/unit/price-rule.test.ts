@@ -151,7 +151,7 @@ describe('price rule with a second provider', () => {
     expect(results[0]?.asked).toEqual(['first', 'second', 'third'])
   })
 
-  it('stores nothing if two providers are wrong alike and the third is not', () => {
+  it('stores nothing if two providers have the same wrong price and the third does not', () => {
     const { results } = run((_, price) => ({ first: price * 10, second: price * 10, third: price }), { slots: 12 })
     for (const { decided } of results) expect(decided.stored).toBeUndefined()
     expect(results[0]?.decided.reason).toMatch(/^price not confirmed: first 6\d.*, second 6\d.*, third 6.*, last /)

@@ -58,7 +58,7 @@ it('reads the timelock that a governor names', () => {
     })
 })
 
-it(`has the ids of the timelock for any bytes of calls and descriptions (seed ${SEED})`, () => {
+it(`computes the ids of the timelock for any bytes of calls and descriptions (seed ${SEED})`, () => {
   const random = createRandom(SEED)
   for (let n = 0; n < countCases(100); n += 1) {
     const calls = Array.from({ length: 1 + random.below(4) }, () => createHostileCall(random))

@@ -249,8 +249,8 @@ function toFailures(excluded: readonly NamedExclusion[]): Confirmed['failures'] 
 const MOST_NAMES = 5
 
 /**
- * Opens a check of history: a price that was withheld in its slot is not stored on the word of the same history. Another
- * price of the same time is.
+ * Creates the check of price history. It rejects a price that is near a suspect of the same time, because history alone
+ * does not confirm a suspect. Other prices of that time are stored.
  */
 export async function openSuspectCheck(
   db: Database,

@@ -132,7 +132,7 @@ export interface Decided {
   readonly takenOut: { readonly provider: string; readonly since: number } | undefined
 }
 
-/** `next` is asked for the token before it can be decided. */
+/** `ask`: the provider `next` must be queried for the token before the rule can decide. */
 export type Decision = { readonly kind: 'ask'; readonly next: string } | Decided
 
 /** The deviation of two prices: |ln(a / b)|. */
@@ -331,7 +331,7 @@ interface Found {
   readonly frozen?: Quote
   /** Whether an audit found a difference for the first time. */
   readonly isDifferent?: boolean
-  /** Whether the stored price has no agreeing one, although others differ. */
+  /** Whether no price of another provider agrees with the stored one. */
   readonly isUnconfirmed?: boolean
 }
 
@@ -429,7 +429,7 @@ function releaseConfirmed(
   })
 }
 
-/** For example `price not confirmed: coinmarketcap 12.1, coingecko 3.0, last 6.0`. */
+/** For example `price not confirmed: coinmarketcap 12.1, coingecko 3, last 6`. */
 function toReason(quotes: readonly Quote[], last: LastPrice | undefined): string {
   const named = quotes.map(({ provider, price }) => `${provider} ${price}`)
   return `price not confirmed: ${[...named, last === undefined ? 'no last price' : `last ${last.price}`].join(', ')}`

@@ -24,8 +24,8 @@ const storedRow = z.object({
 })
 
 /**
- * Returns a function that removes wrong prices from the series, the roll-ups and the newest quotes, and keeps them as
- * suspects. What an interrupted run has begun is in the suspects, and the next run completes it.
+ * Returns a function that removes wrong prices from the series, the roll-ups and the newest quotes, and stores them as
+ * suspects first. If a run is interrupted, the next run finds its suspects and completes the removal.
  */
 export function createTakeOut(
   db: Database,

@@ -13,12 +13,15 @@ import { findNamedEntities } from './named-entities.ts'
 
 /** Later than every retention, and within the time that ClickHouse's TTL can compare. Unix milliseconds. */
 const FOREVER_MS = Date.UTC(2100, 0, 1)
-/** Bodies over this size are inserted while the run still collects. */
+/** If the buffered bodies exceed this size, they are inserted while the run still collects. */
 const MOST_BUFFERED_BYTES = 32 * 1024 * 1024
 /** Length of the beginning by which similar bodies are sorted. */
 const BEGINNING = 64
 
-/** Whether a provider sends the same data again later: it has history, or it serves past events. */
+/**
+ * Whether answers are stored like those that can be fetched again: the provider has history or serves past events.
+ * Answers with texts of people count as such, so that they are not stored longer.
+ */
 const isRepeatable = ({ history, resumes, dataset }: Job): boolean =>
   history !== undefined || resumes || dataset.hasTextsOfPeople === true
 
@@ -180,7 +183,7 @@ function createBodyWriter(db: Database, maxBytes: number, kept_until: string) {
       const omitted = bytes > maxBytes ? `over the limit of ${maxBytes} bytes (RAW_ANSWERS_MAX_MB)` : ''
       const stored = omitted === '' ? body : ''
       buffered.push({ beginning: body.slice(0, BEGINNING), hash: key, body: stored, bytes, omitted })
-      bufferedBytes += stored.length
+      bufferedBytes += omitted === '' ? bytes : 0
       if (bufferedBytes > MOST_BUFFERED_BYTES) insert()
       return { hash: key, bytes }
     },

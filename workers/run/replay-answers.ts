@@ -45,7 +45,7 @@ export async function openStoredAnswers(
     const next = queue.length > 1 ? queue.shift() : queue[0]
     if (next !== undefined) return next
     const last = await readLastAnswer(db, request, { dataset, before: run.collectedAt })
-    return last ?? fail(request, 'no answer is stored. The code requests something else than at the time of the run')
+    return last ?? fail(request, 'no answer is stored. The current code sends other requests than the run did')
   }
   return {
     async take(request) {

@@ -100,8 +100,8 @@ const toSelected = (members: readonly string[]) => members.map((name) => `\`${na
 const toText = (ms: number) => new Date(ms).toISOString().slice(0, -1)
 
 /**
- * Compares the rows that runs decoded with the stored ones. Of several runs with the same row, the last one counts. A row
- * that a later run stored stays. A row is removed if one of the runs stored it and none of them decodes it now.
+ * Compares the decoded rows of runs with the stored rows. If several runs decode the same row, the last run counts.
+ * Rows of later runs are not changed. A stored row of one of the runs is removed if no run decodes it any more.
  */
 export async function compareRows(
   db: Database,

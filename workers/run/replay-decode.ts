@@ -21,8 +21,7 @@ export interface DecodedRun {
 /**
  * Decodes the answers of a run again, without any network. The clock, the job's state and the refusals of the
  * plausibility check are those of the run.
- * @throws DataError `payload` if the code requests what the run did not receive, or a body that is not stored. The message
- *   names the request.
+ * @throws DataError `payload`, with the request, if its answer or body is not stored; `config` if a key is not set.
  */
 export async function decodeRun(job: Job, run: StoredRun, context: DecodeContext): Promise<DecodedRun> {
   const answers = await openStoredAnswers(context.db, job.dataset.name, run)

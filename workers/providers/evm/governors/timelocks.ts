@@ -12,7 +12,7 @@ import type { HeldTurns } from '../logs/turns.ts'
 import { type OwnedGovernor, toTimeOrNull } from './rows.ts'
 import { TIMELOCK_TOPICS, type TimelockEvent, timelockDecoder } from './timelock-events.ts'
 
-/** The grace period of Compound's timelock: a call that was not executed within it after its time can no longer be. */
+/** The grace period of Compound's timelock. A call expires if it is not executed within this period after its time. */
 const GRACE_SECONDS = (14 * DAY_MS) / 1000
 
 const owner = z.object({ dao: z.number(), space: z.string(), fromBlock: z.number() })
