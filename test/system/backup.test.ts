@@ -98,6 +98,13 @@ describe('backup', () => {
     await db.insert({ table: 'alert_firings', rows: [{ ...rule, id: 'c', fired_at: at, due_at: at }] })
     const delivery = { rule: 'a', channel: 'd', firing: 'c', due_at: at, next_try_at: at, state: 'pending', version: 1 }
     await db.insert({ table: 'alert_deliveries', rows: [delivery] })
+    const check = { token: 1, slot: at, exclusions: [], difference_at: null, gaps: {} }
+    await db.insert({ table: 'price_checks', rows: [check] })
+    const suspect = { token: 1, slot: at, provider: 'coingecko', observed_at: at, price: 2, others: [], last_price: 1 }
+    const kept = { last_at: at, reason: 'no price', is_withheld: true, state: 'suspect', quote: '{}', decided_slot: at }
+    await db.insert({ table: 'suspect_prices', rows: [{ ...suspect, ...kept }] })
+    const correction = { dataset: 'holders', entity: 1, observed_at: at, stored_at: at, job: 'replay', reason: 'e' }
+    await db.insert({ table: 'corrections', rows: [{ ...correction, before: null, after: '{}' }] })
     const manifest = await backUp(site.database.db, folder, () => {})
     expect(manifest.tables.length).toBeGreaterThan(25)
     expect(manifest.tables.filter(({ rows }) => rows === 0).map(({ name }) => name)).toEqual([])
