@@ -21,8 +21,9 @@ const { resolve } = createRequire(import.meta.url)
 const COMPILERS = ['typescript-5', 'typescript'] as const
 
 /** Calls of every operation except streams. */
+/** The demo does not serve the answers of providers. */
 const calls = routes
-  .filter(({ isEndless }) => !isEndless)
+  .filter(({ isEndless, mediaType }) => !isEndless && mediaType !== 'application/octet-stream')
   .map((route) => ({ tag: route.tag.toLowerCase(), name: route.operation, query: toFirstQuery(route) }))
 
 /** A log that receives entries continuously. */
@@ -146,7 +147,8 @@ describe('npm package of the client', () => {
 
   it('calls every operation from a project without other packages', async () => {
     const sizes = (await runProgram('calls.js')).trim().split('\n').map(Number)
-    expect(sizes.length).toBe(routes.length)
+    // One line more for the stream.
+    expect(sizes.length).toBe(calls.length + 1)
     // The records of an example address may be an empty list.
     expect(sizes.every((size) => size >= 2)).toBe(true)
   })

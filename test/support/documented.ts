@@ -14,7 +14,8 @@ const isForTables = ({ response }: Route, query: readonly string[]) =>
 
 /** Every route with the examples of its documentation: with the required parameters, and with each optional one. */
 export const documentedRequests: readonly { readonly route: Route; readonly url: string }[] = routes
-  .filter(({ isEndless }) => !isEndless)
+  // Answers of providers are served only if the operator turns it on.
+  .filter(({ isEndless, path }) => !isEndless && path !== '/data/provenance/raw')
   .flatMap((route) => {
     const example = (name: string) => {
       const documented = exampleOf(route.query[name] as z.ZodType)

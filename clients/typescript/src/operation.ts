@@ -11,7 +11,10 @@ type Content<Name extends OperationName> = operations[Name]['responses'][200]['c
 export type Body<Name extends OperationName> =
   Content<Name> extends { 'application/json': infer Json } | { 'application/feed+json': infer Json }
     ? Json
-    : Content<Name> extends { 'image/svg+xml': infer Text } | { 'application/atom+xml': infer Text }
+    : Content<Name> extends
+          | { 'image/svg+xml': infer Text }
+          | { 'application/atom+xml': infer Text }
+          | { 'application/octet-stream': infer Text }
       ? Text
       : never
 
