@@ -100,7 +100,7 @@ async function readFirstDay(db: Database, tokens: readonly number[]): Promise<nu
 
 function checkRange({ start, lastDay, earliest }: { start: number; lastDay: number; earliest: number | undefined }) {
   if (earliest === undefined) throw invalid('start', 'None of these tokens has a stored price.')
-  if (start < earliest) {
+  if (Math.min(start, lastDay) < earliest) {
     const [first, possible] = [toDayText(earliest - DAY_MS), toDayText(earliest)]
     throw invalid('start', `The prices of these tokens begin on ${first}: the earliest start is ${possible}.`)
   }
