@@ -10,7 +10,7 @@ import { loadFewDaos } from '../support/few-daos.ts'
 
 const clock = z.object({ now: z.number() })
 
-/** Evaluates rules and sends their messages. Each message of the parent sets the clock and enqueues what is due. */
+/** Evaluates rules and sends their messages. Each message of the parent sets the clock and enqueues the due jobs. */
 async function main(): Promise<void> {
   const config = parseConfig(process.env)
   const log = createLog('worker', config.logLevel)
