@@ -12,8 +12,8 @@ import { addCoverage, writeNotes } from '../../shared/ledger/tables.ts'
 import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
+import { createCompletenessWatch } from '../../workers/monitoring/completeness-watch.ts'
 import { rememberFailing } from '../../workers/run/runner.ts'
-import { createCompletenessWatch } from '../../workers/watch/completeness-watch.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 const registry = loadRegistry()

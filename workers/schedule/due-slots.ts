@@ -7,8 +7,8 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { Job } from '../job/define-job.ts'
-import { inEnqueueSpan } from '../watch/job-span.ts'
-import type { SlotMetrics } from '../watch/slot-metrics.ts'
+import { inEnqueueSpan } from '../monitoring/job-span.ts'
+import type { SlotMetrics } from '../monitoring/slot-metrics.ts'
 
 export interface SchedulerContext {
   readonly db: Database
