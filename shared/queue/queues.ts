@@ -11,21 +11,22 @@ const time = z.number().int().nonnegative()
 const about = { entities: z.array(z.string()).min(1).optional(), again: z.literal(true).optional() }
 
 /**
- * A batch of a slot with many entities: those with `pieceKey % of === index` (see `pieceKey` of the job). The batch of
+ * A batch of a slot with many entities: those with `batchKey % of === index` (see `batchKey` of the job). The batch of
  * an entity therefore does not depend on other entities.
  */
-export const slotPiece = z
+export const slotBatch = z
   .strictObject({ index: z.int().nonnegative(), of: z.int().positive() })
   .refine(({ index, of }) => index < of)
 
-export type SlotPiece = z.infer<typeof slotPiece>
+export type SlotBatch = z.infer<typeof slotBatch>
 
 /**
  * The payload of a queued job. A slot job collects the state as of its slot. A range job collects history, `from`
- * inclusive and `to` exclusive. Times are Unix milliseconds.
+ * inclusive and `to` exclusive. Times are Unix milliseconds. `piece` is the batch of a slot: queues keep this older name,
+ * so that workers and schedulers of two versions understand each other's jobs.
  */
 export const jobPayload = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('slot'), slot: time, piece: slotPiece.optional(), ...about }),
+  z.strictObject({ kind: z.literal('slot'), slot: time, piece: slotBatch.optional(), ...about }),
   z.strictObject({ kind: z.literal('range'), from: time, to: time, interval: z.enum(INTERVALS), ...about }),
 ])
 
@@ -112,8 +113,8 @@ export function toSlotName(ms: number): string {
   return new Date(ms).toISOString().replace(/[-:]|\.\d{3}/g, '')
 }
 
-export const toSlotJobId = (dataset: string, slot: number, piece?: SlotPiece): string =>
-  [dataset, toSlotName(slot), ...(piece === undefined ? [] : [piece.index])].join('.')
+export const toSlotJobId = (dataset: string, slot: number, batch?: SlotBatch): string =>
+  [dataset, toSlotName(slot), ...(batch === undefined ? [] : [batch.index])].join('.')
 
 /** Whether a dataset's slot, or its first chunk, is in its queue: waiting, active or completed. */
 export async function isSlotEnqueued(redis: Redis, prefix: string, dataset: string, slot: number): Promise<boolean> {

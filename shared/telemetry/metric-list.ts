@@ -70,7 +70,7 @@ export const METRICS = {
   apiPoints: {
     kind: 'gauge',
     name: 'api_kept_points',
-    help: 'Points of series in the cache of series (`pieces`), as points or as stored rows.',
+    help: 'Points of series in the cache of series (`pieces` in `api_kept_bytes`), as points or as stored rows.',
     labels: [],
   },
   apiChunkReads: {

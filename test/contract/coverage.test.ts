@@ -111,7 +111,7 @@ beforeAll(async () => {
   ])
   await rememberFailing({ db: writer, now: () => NOW }, 'prices', {
     slot: BEGIN,
-    piece: undefined,
+    batch: undefined,
     isComplete: true,
     failures: [{ provider: 'coinmarketcap', reason: new DataError('config', 'no key') }],
     answered: [],

@@ -177,7 +177,7 @@ describe('completeness watch', () => {
       keys.map((key) => toReport(key, [-DAYS, -3])),
     )
     await writeNotes(db, telegramMembers, [toNote(first.key, {})])
-    const slot = { slot: TODAY, piece: undefined, isComplete: true, answered: [] }
+    const slot = { slot: TODAY, batch: undefined, isComplete: true, answered: [] }
     const unavailable = { provider: 'telegram', reason: new DataError('provider_unavailable', 'away') }
     await rememberFailing({ db, now }, 'telegram', { ...slot, failures: [unavailable] })
     const names = daos.slice(0, 10).map(({ name }) => name)

@@ -73,7 +73,7 @@ describe('readStatus', () => {
     )
     await rememberFailing({ db, now: () => until }, 'prices', {
       slot: until,
-      piece: undefined,
+      batch: undefined,
       isComplete: true,
       failures: [{ provider: 'coinmarketcap', reason: new DataError('provider_unavailable', 'status 503') }],
       answered: [],
