@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
 import { INTERVALS } from '../intervals.ts'
-import type { Lane } from './lanes.ts'
+import type { QueueClass } from './queue-classes.ts'
 
 const time = z.number().int().nonnegative()
 
@@ -65,13 +65,14 @@ const DEFAULT_OPTIONS: JobsOptions = {
 const HISTORY = '-history'
 
 /** The live queue has the dataset's name. */
-export const toQueueName = (dataset: string, lane: Lane): string => (lane === 'live' ? dataset : `${dataset}${HISTORY}`)
+export const toQueueName = (dataset: string, queueClass: QueueClass): string =>
+  queueClass === 'live' ? dataset : `${dataset}${HISTORY}`
 
 /** Splits a queue's name into dataset and queue class. */
-export function readQueueName(name: string): { dataset: string; lane: Lane } {
+export function readQueueName(name: string): { dataset: string; queueClass: QueueClass } {
   return name.endsWith(HISTORY)
-    ? { dataset: name.slice(0, -HISTORY.length), lane: 'history' }
-    : { dataset: name, lane: 'live' }
+    ? { dataset: name.slice(0, -HISTORY.length), queueClass: 'history' }
+    : { dataset: name, queueClass: 'live' }
 }
 
 /**
@@ -82,8 +83,13 @@ export const toQueuePrefix = (prefix: string, queue: string): string =>
   prefix.startsWith('{') ? `{${prefix.slice(1, -1)}:${queue}}` : prefix
 
 /** The queue of one queue class of a dataset, under the configured key prefix. */
-export function createQueue(dataset: string, connection: Redis, prefix: string, lane: Lane = 'live'): DatasetQueue {
-  return openQueue(toQueueName(dataset, lane), connection, prefix, { defaultJobOptions: DEFAULT_OPTIONS })
+export function createQueue(
+  dataset: string,
+  connection: Redis,
+  prefix: string,
+  queueClass: QueueClass = 'live',
+): DatasetQueue {
+  return openQueue(toQueueName(dataset, queueClass), connection, prefix, { defaultJobOptions: DEFAULT_OPTIONS })
 }
 
 /** Opens a queue under the configured key prefix. */
@@ -99,7 +105,7 @@ export function openQueue(
   return queue
 }
 
-export type DatasetQueues = Readonly<Record<Lane, DatasetQueue>>
+export type DatasetQueues = Readonly<Record<QueueClass, DatasetQueue>>
 
 export function createQueues(dataset: string, connection: Redis, prefix: string): DatasetQueues {
   return {

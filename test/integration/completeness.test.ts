@@ -49,7 +49,7 @@ function toReport(entity: number, days: readonly [number, number], more: Partial
 function toNote(entity: number, more: Partial<Note>): Note {
   const times = { from: TODAY - DAY_MS, to: END_OF_TIME, since: TODAY, nextTry: TODAY }
   const rest = {
-    lane: 'live',
+    queueClass: 'live',
     state: 'failed',
     provider: 'telegram',
     reason: 'no answer',

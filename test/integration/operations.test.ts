@@ -87,7 +87,7 @@ describe('readStatus', () => {
     const { db } = pipeline.database
     const now = Date.parse('2024-05-06T07:05:00Z')
     const times = { from: now - HOUR, to: END_OF_TIME, since: now, nextTry: now, tries: 1 }
-    const reason = { lane: 'live', state: 'unserved', provider: 'defillama', reason: 'no key' } as const
+    const reason = { queueClass: 'live', state: 'unserved', provider: 'defillama', reason: 'no key' } as const
     const keys = tvl.entities(pipeline.registry).map(({ key }) => key)
     const toNotes = (selected: number[]) => selected.map((entity) => ({ entity, ...reason, ...times }))
     const read = async () => {

@@ -152,7 +152,7 @@ describe('gap scan of a dataset without history', () => {
     if (first === undefined) throw new Error('nobody is on Telegram')
     await addCoverage(db, telegram.dataset, [{ ...first, first: first.first + 1 }, ...rest])
     const times = { from: day, to: END_OF_TIME, since: day, nextTry: day }
-    const failed = { lane: 'live', state: 'failed', provider: 'telegram', reason: 'HTTP 500', tries: 1 } as const
+    const failed = { queueClass: 'live', state: 'failed', provider: 'telegram', reason: 'HTTP 500', tries: 1 } as const
     await writeNotes(db, telegram.dataset, [{ entity: first.entity, ...failed, ...times }])
     const entities = telegram.entities(pipeline.registry).filter(({ key }) => key === first.entity)
     const row = {

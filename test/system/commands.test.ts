@@ -79,7 +79,7 @@ describe('exit code of npm run gaps', () => {
     await store(5, now())
     await cover(50, (ago) => ago >= 20 && ago < 23)
     const note = (index: number, own: Partial<Note>): Note => ({
-      ...{ entity: tokens[index]?.key ?? 0, lane: 'history', from: now() - 30 * STEP, to: now() - 10 * STEP },
+      ...{ entity: tokens[index]?.key ?? 0, queueClass: 'history', from: now() - 30 * STEP, to: now() - 10 * STEP },
       ...{
         state: 'unserved',
         provider: 'x',

@@ -12,8 +12,8 @@ import { createSlotMetrics } from '../monitoring/slot-metrics.ts'
 import { createWatchdog, startWatch } from '../monitoring/watchdog.ts'
 import { startPublishing } from '../publish/daily.ts'
 import { startScheduler } from '../schedule/scheduler.ts'
-import { toLanes } from './lanes.ts'
 import { openProgram } from './program.ts'
+import { toQueueClasses } from './queue-classes.ts'
 
 async function main(): Promise<void> {
   const program = await openProgram('scheduler')
@@ -28,7 +28,7 @@ async function main(): Promise<void> {
   const { to } = config.publish
   const publishing = to === undefined ? undefined : startPublishing({ db, config, registry, log, now }, to)
   log.info({ datasets: names, off: config.datasetsOff }, 'scheduler started')
-  const queues = scheduled.flatMap(({ job, queues: own }) => toLanes(job).map((lane) => own[lane]))
+  const queues = scheduled.flatMap(({ job, queues: own }) => toQueueClasses(job).map((queueClass) => own[queueClass]))
   createQueueMetrics(queues, program.metrics, log)
   const watchdog = createWatchdog({
     db,

@@ -161,7 +161,8 @@ async function readComplete({ db, now = Date.now }: PartitionOptions, { of }: Pu
 const CONTENT_CHANGED = '395'
 
 /**
- * The statement with the rows of a file. With `isChecked` it fails unless they have its count and hash: all reads of one statement share one state of each table.
+ * The statement with the rows of a file. With `isChecked` it fails unless they have its count and hash: all
+ * reads of one statement share one state of each table.
  */
 function toFileStatement(
   options: PartitionOptions,
