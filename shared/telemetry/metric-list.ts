@@ -220,7 +220,7 @@ export const METRICS = {
     help: 'The stored share of the data expected up to now, 0 to 1.',
     labels: ['dataset'],
   },
-  datasetLost: {
+  datasetOverdue: {
     kind: 'gauge',
     name: 'dataset_lost_entities',
     help: 'Entities that a provider serves, with a newest datum over 1.5 cadences old.',

@@ -149,7 +149,7 @@ describe('readCompleteness', () => {
 
 describe('completeness watch', () => {
   it('logs each change of the overdue entities once, and exports all of it as metrics', async () => {
-    const lines: { msg: string; lost?: number; entities?: string[]; reasons?: string[] }[] = []
+    const lines: { msg: string; overdue?: number; entities?: string[]; reasons?: string[] }[] = []
     const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) })
     const metrics = createMetrics('test')
     const clock = { now: NOW }
@@ -166,7 +166,7 @@ describe('completeness watch', () => {
     const check = async () => {
       clock.now += MINUTE
       await watch.check()
-      return lines.splice(0).map(({ msg, lost, entities, reasons }) => ({ msg, lost, entities, reasons }))
+      return lines.splice(0).map(({ msg, overdue, entities, reasons }) => ({ msg, overdue, entities, reasons }))
     }
     const value = async (name: string) => new RegExp(`^${name}.* (\\S+)$`, 'm').exec(await metrics.metrics())?.[1]
     const keys = daos.slice(0, 12).map(({ key }) => key)
@@ -181,7 +181,7 @@ describe('completeness watch', () => {
     const unavailable = { provider: 'telegram', reason: new DataError('provider_unavailable', 'away') }
     await rememberFailing({ db, now }, 'telegram', { ...slot, failures: [unavailable] })
     const names = daos.slice(0, 10).map(({ name }) => name)
-    const fields = { lost: 12, entities: names, reasons: ['no answer', 'unknown reason'] }
+    const fields = { overdue: 12, entities: names, reasons: ['no answer', 'unknown reason'] }
     expect(await check()).toEqual([{ msg: 'entities are overdue: their newest slots are not stored', ...fields }])
     expect(await check()).toEqual([])
     expect(watch.countOverdue('telegram')).toBe(12)

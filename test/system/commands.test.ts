@@ -95,7 +95,10 @@ describe('exit code of npm run gaps', () => {
     await writeNotes(db, prices.dataset, unserved)
     expect(gaps('prices')).toMatchObject({ status: 0, stdout: '' })
     await writeNotes(db, prices.dataset, [note(0, { state: 'missed', tries: 0, reason: 'nobody collected it' })])
-    expect(gaps('prices')).toMatchObject({ status: 0, stdout: expect.stringMatching(/ 3 +lost +nobody collected it/) })
+    expect(gaps('prices')).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/ 3 +missed +nobody collected it/),
+    })
     await writeNotes(db, prices.dataset, [note(1, { state: 'failed', reason: 'x: status 503' })])
     expect(gaps('prices')).toMatchObject({ status: 3, stdout: expect.stringMatching(/ 3 +failed +x: status 503/) })
   })
