@@ -17,6 +17,7 @@ export const etherscanDeclaration = declareProvider({
     ETHERSCAN_BASE_URL: url.default('https://api.etherscan.io/v2'),
     ETHERSCAN_REQUESTS_PER_MINUTE: count.default(150),
     ETHERSCAN_CHAINS: chainNames('ethereum,arbitrum,polygon').meta({
+      default: 'ethereum,arbitrum,polygon',
       help: 'Chains of the plan, separated by commas. Paid plans also have optimism, base, avalanche and bnb.',
     }),
   },
@@ -54,6 +55,7 @@ export const blockscoutDeclaration = declareProvider({
     BLOCKSCOUT_BASE_URL: url.default('https://api.blockscout.com/v2'),
     BLOCKSCOUT_REQUESTS_PER_MINUTE: count.default(200),
     BLOCKSCOUT_CHAINS: chainNames('ethereum,arbitrum,polygon,optimism,base').meta({
+      default: 'ethereum,arbitrum,polygon,optimism,base',
       help: 'Chains that it hosts, separated by commas.',
     }),
   },

@@ -22,7 +22,7 @@ const BLOCK_SECONDS = 12
 
 const toBlock = (seconds: number) => Math.floor(seconds / BLOCK_SECONDS)
 
-/** An explorer with the form of Etherscan's API: every answer has status 200. Source: docs/providers.md, section 15. */
+/** An explorer with the form of Etherscan's API: every answer has status 200. Source: docs/providers.md, section 19. */
 const createExplorer = (name: string, chainParameter: string): Provider => ({
   name,
   handle(request, world) {

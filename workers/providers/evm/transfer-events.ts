@@ -7,7 +7,7 @@ import type { RpcLog } from './logs/node.ts'
 const toTopic = (signature: string) => toEventSelector(`event ${signature}`)
 
 /**
- * The events of transfers (docs/providers.md, section 15). `ExecutionSuccess` has its hash in a topic or in the data, by
+ * The events of transfers (docs/providers.md, section 19). `ExecutionSuccess` has its hash in a topic or in the data, by
  * the version of the Safe.
  */
 export const TRANSFER = toTopic('Transfer(address,address,uint256)')

@@ -16,7 +16,7 @@ export type ExplorerName = keyof typeof EXPLORERS
 /** A question to an explorer, without chain and key. */
 type Question = Readonly<Record<string, string | number>> & { readonly module: string; readonly action: string }
 
-/** Requests to an explorer (docs/providers.md, section 15). */
+/** Requests to an explorer (docs/providers.md, section 19). */
 export interface Explorer {
   readonly name: ExplorerName
   /** The elements of a list; empty if the explorer has none. @throws DataError for any error, which comes with status 200 */

@@ -8,7 +8,7 @@ import { type Explorer, type ExplorerName, openExplorer } from './client.ts'
 /** Share of a job's ten minutes that a run may use. */
 const MINUTES_PER_RUN = 3
 
-/** Transfers from an explorer: plain transactions, those of contracts, and tokens (docs/providers.md, section 15). */
+/** Transfers from an explorer: plain transactions, those of contracts, and tokens (docs/providers.md, section 19). */
 export function openExplorerTransfers(context: ProviderContext, name: ExplorerName): TransferSource {
   const { apiKey, chains, requestsPerMinute } = context.config.providers[name]
   const explorer = openExplorer(context, name)
