@@ -30,6 +30,7 @@ import { historicTelegramRoute } from './routes/daos/socials/historic-telegram.t
 import { historicTwitterRoute } from './routes/daos/socials/historic-twitter.ts'
 import { historicTwitterSentimentRoute } from './routes/daos/socials/historic-twitter-sentiment.ts'
 import { socialsRoute } from './routes/daos/socials.ts'
+import { treasuryFlowsRoute } from './routes/daos/treasury/flows.ts'
 import { treasuryHistoricRoute } from './routes/daos/treasury/historic.ts'
 import { holdingsHistoricRoute } from './routes/daos/treasury/holdings/historic.ts'
 import { holdingsRoute } from './routes/daos/treasury/holdings.ts'
@@ -115,6 +116,7 @@ export const routes = [
   votersRoute,
   treasuryRoute,
   treasuryKindsRoute,
+  treasuryFlowsRoute,
   holdingsRoute,
   holdingsHistoricRoute,
   treasuryHistoricRoute,
