@@ -47,6 +47,8 @@ export const treasuryFlowRow = z.strictObject({
   rule: z.string().min(1),
   category: label,
   swap_group: z.union([idValue, z.literal('')]),
+  /** Name of the source of the transfer. */
+  provider: z.string().min(1),
 })
 
 export type TreasuryFlowRow = z.infer<typeof treasuryFlowRow>
@@ -61,7 +63,6 @@ export const treasuryFlows = defineDataset({
   needsDaos: true,
   entity: 'dao',
   isCollected: true,
-  isAttributed: true,
   resumes: true,
   hasHistory: true,
   series: { table: 'treasury_flows', entity: 'dao', time: 'recorded_at' },

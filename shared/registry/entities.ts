@@ -1,6 +1,12 @@
 import { toId, toKey } from '../ids.ts'
 
-import type { GOVERNOR_CLOCKS, GOVERNOR_COUNTINGS, GOVERNOR_FAMILIES, VOTING_TOKEN_FAMILIES } from './schema.ts'
+import type {
+  GOVERNOR_CLOCKS,
+  GOVERNOR_COUNTINGS,
+  GOVERNOR_FAMILIES,
+  TREASURY_ROLES,
+  VOTING_TOKEN_FAMILIES,
+} from './schema.ts'
 
 /** A registry member with collected data; `key` is its integer in ClickHouse. */
 export interface Entity extends Lifetime {
@@ -71,6 +77,10 @@ export interface Treasury {
   chain: string
   /** Lower-case on EVM chains, else as written. */
   address: string
+  /** A wallet if absent. */
+  role?: (typeof TREASURY_ROLES)[number] | undefined
+  /** The first UTC day on which it belongs to the DAO, as an ISO date; always if absent. */
+  since?: string | undefined
 }
 
 /** A contract that a DAO votes on. */
