@@ -2,6 +2,18 @@ import { toFlowAssets, withPrices } from '../../shared/datasets/treasury-flows.t
 import { defineKeyset, type Keyset } from '../formats/formats.ts'
 import type { FlowSelection } from './selection.ts'
 
+/** The columns that identify a transfer of a DAO: the sorting key of the table. */
+export const FLOW_IDENTITY = [
+  'recorded_at',
+  'chain',
+  'transaction_hash',
+  'contract_address',
+  'sender',
+  'recipient',
+  'base_units',
+  'occurrence',
+] as const
+
 /** An integer of 256 bits as a text with the same order: the types of cursors end at 64 bits. */
 const UNITS = "leftPad(toString(base_units), 78, '0')"
 
@@ -17,8 +29,7 @@ export const NEWEST_FLOWS_FIRST: Keyset = defineKeyset(
   ['occurrence', 'UInt32', 'descending'],
 )
 
-const NEWEST = `recorded_at DESC, chain DESC, transaction_hash DESC, contract_address DESC, sender DESC, recipient DESC,
-    base_units DESC, occurrence DESC`
+const NEWEST = FLOW_IDENTITY.map((column) => `${column} DESC`).join(', ')
 
 const IS_ON_PAGE = 'recorded_at >= farthest'
 

@@ -81,7 +81,8 @@ export function computeRunway(facts: RunwayFacts, definition: RunwayDefinition):
   const { spending, income } = facts
   const isNet = definition.burn === 'net'
   const assetsUsd = facts.holdings === undefined ? null : countAssets(facts.holdings, definition.assets)
-  const [inUsd, outUsd] = [toKnown(income), toKnown(spending)]
+  const { isComplete } = facts.window
+  const [inUsd, outUsd] = [income, spending].map((flow) => (isComplete ? toKnown(flow) : null)) as [Usd, Usd]
   const netUsd = inUsd === null || outUsd === null ? null : inUsd - outUsd
   const burnUsd = isNet ? netUsd && -netUsd : outUsd
   const perYearUsd = burnUsd === null ? null : (burnUsd * DAYS_PER_YEAR) / definition.window
@@ -94,6 +95,8 @@ export function computeRunway(facts: RunwayFacts, definition: RunwayDefinition):
   const years = reason === null && assetsUsd !== null && perYearUsd !== null ? assetsUsd / perYearUsd : null
   return { assetsUsd, burn, years, reason, text: describe(facts, definition, { assetsUsd, burnUsd, years, reason }) }
 }
+
+type Usd = number | null
 
 /** No transfers are a known 0; transfers of which none has a price are unknown. */
 const toKnown = ({ usd, transfers }: RunwayFlow): number | null => (transfers === 0 ? 0 : usd)

@@ -1,6 +1,10 @@
 import { z } from 'zod'
-import { EXACT_QUANTITY, exactQuantity, treasuryFlow, treasuryFlows } from '../../../../shared/datasets/treasury-flows.ts'
-import { NEWEST_FLOWS_FIRST, toNewestPage } from '../../../flows/newest-flows.ts'
+import { governors } from '../../../../shared/datasets/governors.ts'
+import { EXACT_QUANTITY, exactQuantity, treasuryFlow } from '../../../../shared/datasets/treasury-flows.ts'
+import { DAY_MS, toBucketStart } from '../../../../shared/intervals.ts'
+import { FLOW_SOURCES } from '../../../flows/day-flows.ts'
+import { FLOW_IDENTITY, NEWEST_FLOWS_FIRST, toNewestPage } from '../../../flows/newest-flows.ts'
+import { findReadEnd } from '../../../flows/read-days.ts'
 import {
   FLOW_VALUES,
   filterParameters,
@@ -11,7 +15,7 @@ import {
   toFlowParams,
   upTo,
 } from '../../../flows/selection.ts'
-import { answerRecords, toObject } from '../../../formats/formats.ts'
+import { type Answer, answerRecords, toObject } from '../../../formats/formats.ts'
 import { answerLongList } from '../../../governance/list.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
 import { toListHead } from '../../../lists/lists.ts'
@@ -28,8 +32,7 @@ const exactFlow = treasuryFlow
 const RECORD = toObject(exactFlow, { ...FLOW_VALUES, quantityExact: EXACT_QUANTITY })
 
 /** Breaks ties of an order: a number that JSON represents exactly. */
-const KEY =
-  'bitShiftRight(cityHash64(f.chain, f.transaction_hash, f.contract_address, f.sender, f.recipient, f.base_units, f.occurrence), 12)'
+const KEY = `bitShiftRight(cityHash64(${FLOW_IDENTITY.map((column) => `f.${column}`).join(', ')}), 12)`
 
 const questions = toQuestions(treasuryFlow)
 
@@ -57,18 +60,26 @@ export const treasuryFlowsRoute = defineRoute({
   record: treasuryFlow,
   recordWith: { record: exactFlow, members: { quantityExact: 'exact=true' }, shapes: [exactFlow] },
   estimateValues: () => VALUES_PER_LIST,
-  datasets: [treasuryFlows],
+  datasets: [...FLOW_SOURCES, governors],
   headers: LIST_HEADERS,
   handle: async (call) => {
-    const { db, query, found: dao, registry, representation } = call
+    const { db, query, found: dao, registry, representation, now } = call
     const { after } = representation
     const selection = selectFlows(query, registry)
     const params = { ...toFlowParams(dao, registry), ...selection.params }
+    const isOpen = query.end === undefined || query.end > now()
+    const readEnd = isOpen ? await findReadEnd(call, dao.key, now()) : undefined
+    // Transfers are rare: an answer up to now is as old as the last reading.
+    const toAged = (answer: Answer): Answer => {
+      if (!isOpen) return { ...answer, staleAt: null }
+      return { ...answer, asOf: readEnd ?? answer.asOf, expiresAt: toBucketStart(now(), '1d') + DAY_MS }
+    }
     const name = 'treasury-flows'
     if (query.sort !== undefined || query.filter !== undefined) {
-      const sql = `SELECT f.*, ${KEY} AS key, f.transaction_hash AS name, f.recorded_at AS as_of, ${RECORD} AS record
+      const sql = `SELECT ${FLOW_IDENTITY.map((column) => `f.${column} AS ${column}`).join(', ')}, ${KEY} AS key, f.transaction_hash AS name,
+  f.recorded_at AS as_of, ${RECORD} AS record
 ${fromSelection(selection)}`
-      return answerLongList(call, questions, { name, sql, params, keyset: NEWEST_FLOWS_FIRST })
+      return toAged(await answerLongList(call, questions, { name, sql, params, keyset: NEWEST_FLOWS_FIRST }))
     }
     const rest = after === '' ? selection : upTo(selection, Number(NEWEST_FLOWS_FIRST.read(after)[0]))
     const [answer, counts] = await Promise.all([
@@ -86,6 +97,6 @@ ${fromSelection(selection)}`
         schema: counted,
       }),
     ])
-    return { ...answer, ...toListHead({ total: counts[0]?.total ?? 0, next: answer.next }, representation) }
+    return toAged({ ...answer, ...toListHead({ total: counts[0]?.total ?? 0, next: answer.next }, representation) })
   },
 })
