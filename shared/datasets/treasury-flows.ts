@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { toIdSql } from '../ids.ts'
 import { idValue, numberIn, timeValue, usd } from '../record-values.ts'
-import type { Dao } from '../registry/entities.ts'
+import type { Treasury } from '../registry/entities.ts'
 import { defineDataset } from './define-dataset.ts'
 import { toDecimalText } from './governance-records.ts'
 import { MOST_SYMBOL } from './treasury.ts'
@@ -53,24 +53,24 @@ export const treasuryFlowRow = z.strictObject({
 
 export type TreasuryFlowRow = z.infer<typeof treasuryFlowRow>
 
-/** Transfers into and out of the treasuries of every live DAO with an address. */
+/** Whether an address is a wallet on an EVM chain: not a contract with revenue, and not a payee. */
+export const isWallet = ({ address, role = 'wallet' }: Treasury): boolean =>
+  role === 'wallet' && /^0x[0-9a-f]{40}$/.test(address)
+
+/** Transfers into and out of the treasuries of every live DAO with a wallet. */
 export const treasuryFlows = defineDataset({
   name: 'treasury-flows',
   cadence: '1d',
   table: 'treasury_flows',
   row: treasuryFlowRow,
-  entities: ({ daos }): Dao[] => daos.filter(({ live, treasuries }) => live && treasuries.some(isEvmAddress)),
+  entities: ({ daos }) => daos.filter(({ live, treasuries }) => live && treasuries.some(isWallet)),
   needsDaos: true,
   entity: 'dao',
   isCollected: true,
   resumes: true,
   hasHistory: true,
-  series: { table: 'treasury_flows', entity: 'dao', time: 'recorded_at' },
+  series: { table: 'treasury_flows', entity: 'dao', time: 'recorded_at', source: 'provider' },
 })
-
-/** Whether an address can be read from an EVM chain. */
-export const isEvmAddress = (treasury: { readonly address: string }): boolean =>
-  /^0x[0-9a-f]{40}$/.test(treasury.address)
 
 const place = z.string()
 

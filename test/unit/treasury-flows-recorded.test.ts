@@ -29,6 +29,7 @@ const toFacts = (own: Iterable<string>): FlowFacts => {
   return {
     isOwn: (_, address) => wallets.has(address),
     find: () => undefined,
+    findAsset: () => undefined,
     isListed: () => true,
     isWrapper: (chain, address) => WRAPPED_COINS[chain]?.address === address,
   }

@@ -12,6 +12,12 @@ export interface Counterparty {
   readonly isOperators?: true
 }
 
+/** An asset of a list. Decimals are null if the list does not have them. */
+export interface KnownAsset {
+  readonly symbol: string
+  readonly decimals: number | null
+}
+
 /** The facts about a DAO that decide the class of its transfers. */
 export interface FlowFacts {
   /** Whether the address belongs to the treasury at this time (Unix seconds). */
@@ -20,6 +26,8 @@ export interface FlowFacts {
   find(chain: string, address: string): Counterparty | undefined
   /** Whether an asset is known, so that a transfer of it cannot be forged; an empty contract is the native coin. */
   isListed(chain: string, contract: string): boolean
+  /** An asset of the registry, or the native coin. */
+  findAsset(chain: string, contract: string): KnownAsset | undefined
   /** Whether the address wraps the native coin of the chain. */
   isWrapper(chain: string, address: string): boolean
 }

@@ -5,21 +5,15 @@ import { DataError, toReason } from '../../shared/errors.ts'
 import { toMs } from '../../shared/intervals.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import type { Counterparty, FlowFacts } from './classify.ts'
+import type { Counterparty, FlowFacts, KnownAsset } from './classify.ts'
 import { KNOWN_CONTRACTS } from './known-contracts.ts'
-import { WRAPPED_COINS } from './wrapped-coins.ts'
+import { COIN_DECIMALS, WRAPPED_COINS } from './wrapped-coins.ts'
 
 /** Addresses of the registry that transfers may involve, by `<chain>/<address>`. */
 export interface KnownAddresses {
   readonly labels: ReadonlyMap<string, Counterparty>
-  /** Contracts of tokens that the registry or the list of known contracts has. */
+  /** Tokens of the registry, wrapped coins, and native coins under an empty address. */
   readonly assets: ReadonlyMap<string, KnownAsset>
-}
-
-/** A token of the registry. Decimals are null if the registry does not have them. */
-export interface KnownAsset {
-  readonly symbol: string
-  readonly decimals: number | null
 }
 
 const toPlace = (chain: string, address: string) => `${chain}/${address}`
@@ -42,8 +36,10 @@ export function toKnownAddresses({ tokens, chains, daos }: Registry): KnownAddre
     }
   }
   const assets = new Map<string, KnownAsset>()
-  for (const [chain, { symbol, address }] of Object.entries(WRAPPED_COINS))
-    assets.set(toPlace(chain, address), { symbol, decimals: 18 })
+  for (const [chain, { coin, symbol, address }] of Object.entries(WRAPPED_COINS)) {
+    assets.set(toPlace(chain, ''), { symbol: coin, decimals: COIN_DECIMALS })
+    assets.set(toPlace(chain, address), { symbol, decimals: COIN_DECIMALS })
+  }
   for (const { slug, stablecoins } of chains)
     for (const { symbol, address } of stablecoins) assets.set(toPlace(slug, address), { symbol, decimals: null })
   for (const { chain, contractAddress, symbol, decimals } of tokens)
@@ -117,6 +113,7 @@ export function toFlowFacts(
   return {
     isOwn: (chain, address, time) => (wallets.get(toPlace(chain, address)) ?? Number.POSITIVE_INFINITY) <= time,
     find: (chain, address) => findOperator(chain, address) ?? labels.get(toPlace(chain, address)),
+    findAsset: (chain, contract) => assets.get(toPlace(chain, contract)),
     isListed: (chain, contract) =>
       contract === '' ||
       assets.has(toPlace(chain, contract)) ||

@@ -2,7 +2,7 @@ import { MOST_SYMBOL } from '../../shared/datasets/treasury.ts'
 import type { TreasuryFlowRow } from '../../shared/datasets/treasury-flows.ts'
 import { toId } from '../../shared/ids.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
-import { classifyTransfers, type Flow, type FlowFacts } from './classify.ts'
+import { classifyTransfers, type Flow, type FlowFacts, type KnownAsset } from './classify.ts'
 import type { ActedIn, Transfer } from './transfer.ts'
 import { completeWraps } from './wrapped-coins.ts'
 
@@ -23,11 +23,15 @@ export function toFlowRows(
     const key = [chain, transactionHash, contractAddress, sender, recipient, baseUnits].join(' ')
     const occurrence = occurrences.get(key) ?? 0
     occurrences.set(key, occurrence + 1)
-    return toRow(dao, flow, occurrence)
+    return toRow(dao, flow, { occurrence, asset: facts.findAsset(chain, contractAddress) })
   })
 }
 
-function toRow(dao: Pick<Dao, 'id' | 'key'>, flow: Flow, occurrence: number): TreasuryFlowRow {
+function toRow(
+  dao: Pick<Dao, 'id' | 'key'>,
+  flow: Flow,
+  { occurrence, asset }: { readonly occurrence: number; readonly asset: KnownAsset | undefined },
+): TreasuryFlowRow {
   const { transfer, wallet, counterparty, direction, leg, kind, rule, label, category } = flow
   const { chain, transactionHash } = transfer
   return {
@@ -41,8 +45,8 @@ function toRow(dao: Pick<Dao, 'id' | 'key'>, flow: Flow, occurrence: number): Tr
     recipient: transfer.recipient,
     base_units: String(transfer.baseUnits),
     occurrence,
-    symbol: cutSymbol(transfer.symbol),
-    decimals: transfer.decimals,
+    symbol: asset?.symbol ?? cutSymbol(transfer.symbol),
+    decimals: asset?.decimals ?? transfer.decimals,
     wallet,
     counterparty,
     counterparty_label: label,
@@ -58,4 +62,4 @@ function toRow(dao: Pick<Dao, 'id' | 'key'>, flow: Flow, occurrence: number): Tr
 
 /** Symbols are texts of strangers: cut at a character, so that no half of a pair remains. */
 const cutSymbol = (symbol: string): string =>
-  symbol.length <= MOST_SYMBOL ? symbol : [...symbol.slice(0, MOST_SYMBOL)].filter((one) => one.isWellFormed()).join('')
+  symbol.length <= MOST_SYMBOL ? symbol : symbol.slice(0, MOST_SYMBOL).replace(/[\ud800-\udbff]$/, '')

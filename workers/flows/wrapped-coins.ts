@@ -2,6 +2,8 @@ import { groupBy } from '../../shared/group-by.ts'
 import type { Transfer } from './transfer.ts'
 
 interface WrappedCoin {
+  /** Symbol of the native coin. */
+  readonly coin: string
   readonly symbol: string
   readonly address: string
   /** Whether wraps also emit `Transfer`, so that their token leg is found like that of any token. */
@@ -13,17 +15,22 @@ interface WrappedCoin {
  * of other contracts do not count. The contracts are copies of WETH9, except those with `emitsTransfers`.
  */
 export const WRAPPED_COINS: Readonly<Record<string, WrappedCoin>> = {
-  ethereum: { symbol: 'WETH', address: '0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2' },
-  optimism: { symbol: 'WETH', address: '0x4200000000000000000000000000000000000006' },
-  base: { symbol: 'WETH', address: '0x4200000000000000000000000000000000000006' },
-  arbitrum: { symbol: 'WETH', address: '0x82af49447d8a07e3bd95bd0d56f35241523fbab1', emitsTransfers: true },
-  polygon: { symbol: 'WPOL', address: '0x0d500b1d8e8ef31e21c99d1db9a6444d3adf1270' },
-  avalanche: { symbol: 'WAVAX', address: '0xb31f66aa3c1e785363f0875a1b74e27b85fd66c7' },
-  bnb: { symbol: 'WBNB', address: '0xbb4cdb9cbd36b01bd1cbaebf2de08d9173bc095c' },
-  fantom: { symbol: 'WFTM', address: '0x21be370d5312f44cb42ce377bc9b8a0cef1a4c83', emitsTransfers: true },
+  ethereum: { coin: 'ETH', symbol: 'WETH', address: '0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2' },
+  optimism: { coin: 'ETH', symbol: 'WETH', address: '0x4200000000000000000000000000000000000006' },
+  base: { coin: 'ETH', symbol: 'WETH', address: '0x4200000000000000000000000000000000000006' },
+  arbitrum: {
+    coin: 'ETH',
+    symbol: 'WETH',
+    address: '0x82af49447d8a07e3bd95bd0d56f35241523fbab1',
+    emitsTransfers: true,
+  },
+  polygon: { coin: 'POL', symbol: 'WPOL', address: '0x0d500b1d8e8ef31e21c99d1db9a6444d3adf1270' },
+  avalanche: { coin: 'AVAX', symbol: 'WAVAX', address: '0xb31f66aa3c1e785363f0875a1b74e27b85fd66c7' },
+  bnb: { coin: 'BNB', symbol: 'WBNB', address: '0xbb4cdb9cbd36b01bd1cbaebf2de08d9173bc095c' },
+  fantom: { coin: 'FTM', symbol: 'WFTM', address: '0x21be370d5312f44cb42ce377bc9b8a0cef1a4c83', emitsTransfers: true },
 }
 
-const COIN_DECIMALS = 18
+export const COIN_DECIMALS = 18
 
 /** The token leg of a wrap is a transfer in the other direction between the same addresses. */
 const toOtherLeg = (leg: Transfer, contract: string, symbol: string): Transfer => ({
