@@ -13,6 +13,7 @@ const TODAY = Date.parse('2026-07-01')
 const USDC = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48'
 const HUGE = '0x00000000000000000000000000000000000000aa'
 const [PAYER, ALICE, BOB, ROUTER] = ['payer', 'alice', 'bob', 'router'].map(toFlowAddress) as [string, ...string[]]
+const HUGE_QUANTITY = Number('123456789012.34567890123456789')
 const SWAP = 'a'.repeat(24)
 
 const config = createTestConfig()
@@ -303,7 +304,7 @@ describe(HISTORIC, () => {
     const quantities = ['symbol', 'contractAddress', 'inQuantity', 'outQuantity', 'netQuantity']
     expect(all.map((one) => quantities.map((name) => one[name]))).toEqual([
       ['ETH', null, 0, 2, -2],
-      ['HUGE', HUGE, 123456789012.34567890123456789, 0, 123456789012.34567890123456789],
+      ['HUGE', HUGE, HUGE_QUANTITY, 0, HUGE_QUANTITY],
       ['ETH', null, 1, 0, 1],
       ['USDC', USDC, 500, 3150, -2650],
     ])
