@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { IS_WHOLE, NATIVE_COIN } from '../../shared/datasets/treasury.ts'
+import { isWallet } from '../../shared/datasets/treasury-flows.ts'
 import { DAY_MS, isWithin, type TimeRange } from '../../shared/intervals.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/store.ts'
@@ -38,15 +39,14 @@ const ROWS = `FROM dao_treasuries FINAL WHERE dao = {dao: UInt64} AND ${isWithin
  * transfers of those are not transfers of the treasury.
  */
 export async function readBalances(db: Database, dao: Dao, range: TimeRange): Promise<Balances> {
-  const wallets = dao.treasuries.filter(({ role = 'wallet' }) => role === 'wallet').map(toPlace)
-  const others = dao.treasuries.filter(({ role = 'wallet' }) => role !== 'wallet').map(toPlace)
-  const params = { dao: dao.key, ...range, wallets }
+  const wallets = dao.treasuries.filter(isWallet).map(toPlace)
+  const params = { dao: dao.key, ...range, wallets, has_others: wallets.length < dao.treasuries.length }
   const [days, assets] = await Promise.all([
     db.rows({
       name: 'treasury-balance-days',
       sql: `SELECT ${DAY} AS day, source, notEmpty(holdings) AND ${IS_WHOLE} AND (arrayAll(one -> isNotNull(one.contract), holdings))
-  AND ({hasOthers: Bool} = false OR arrayAll(one -> isNotNull(one.address), holdings)) AS isWhole ${ROWS}`,
-      params: { ...params, hasOthers: others.length > 0 },
+  AND (NOT {has_others: Bool} OR arrayAll(one -> isNotNull(one.address), holdings)) AS isWhole ${ROWS}`,
+      params,
       schema: dayRow,
     }),
     db.rows({

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { IS_WHOLE, KIND_VALUES } from '../../shared/datasets/treasury.ts'
-import { isEvmAddress } from '../../shared/datasets/treasury-flows.ts'
+import { isWallet } from '../../shared/datasets/treasury-flows.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { DAY_MS, type TimeRange } from '../../shared/intervals.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
@@ -88,7 +88,7 @@ export async function readRunways(
       (asset: AssetFlows) => definition.assets === 'all' || !own.has(toAssetKey(asset)),
     )
     const facts = {
-      hasAddresses: dao.treasuries.some(isEvmAddress),
+      hasAddresses: dao.treasuries.some(isWallet),
       ownSymbols: [...new Set(ownTokens.map(({ symbol }) => symbol))],
       ...{ window, holdings },
       spending: sumKind(paid, 'spending', window),

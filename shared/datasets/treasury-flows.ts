@@ -80,7 +80,7 @@ export const treasuryFlow = z
     _id: idValue.describe('Id of the transfer.'),
     dao: idValue.describe('Id of the DAO.'),
     recordedAt: timeValue.describe('Time of the block that holds the transfer.'),
-    chain: place.describe('Slug of the chain.'),
+    chain: idValue.describe('Id of the chain.'),
     transactionHash: place.describe('Hash of the transaction, which may hold several transfers.'),
     wallet: place.describe('Address of the treasury, in lower case; the paying one of an internal transfer.'),
     direction: z

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isEvmAddress } from '../../../../shared/datasets/treasury-flows.ts'
+import { isWallet } from '../../../../shared/datasets/treasury-flows.ts'
 import { DAY_MS, toBucketStart } from '../../../../shared/intervals.ts'
 import { idValue, numberIn, timeValue, uint32, usdOrNull } from '../../../../shared/record-values.ts'
 import { FLOW_SOURCES } from '../../../flows/day-flows.ts'
@@ -125,7 +125,7 @@ export const treasuryRunwayRoute = defineRoute({
     const selection = selectMany(daoKind, registry, query)
     const wanted = new Set(selection.keys)
     const daos = registry.daos.filter((dao) =>
-      selection.all ? wasThere(dao, at) && dao.treasuries.some(isEvmAddress) : wanted.has(dao.key),
+      selection.all ? wasThere(dao, at) && dao.treasuries.some(isWallet) : wanted.has(dao.key),
     )
     const definition = { assets: query.assets, burn: query.burn, window: query.window === '90' ? 90 : 365 } as const
     const found = await readRunways(call, daos, definition, { at, isPast: query.asOf !== undefined })

@@ -27,7 +27,7 @@ import { order } from '../../../../series/series.ts'
 
 const quantityOf = (what: string) =>
   numberIn('tokens').nullable().describe(`${what} quantity of the asset; null unless \`by=asset\`.`)
-const valueOf = (what: string) =>
+const usdOf = (what: string) =>
   usd
     .nullable()
     .describe(`${what} value in US dollars of the transfers with a price; null if none of the transfers has one.`)
@@ -45,8 +45,8 @@ const record = z
     inQuantity: quantityOf('Received'),
     outQuantity: quantityOf('Spent'),
     netQuantity: quantityOf('Received minus spent'),
-    inUsd: valueOf('Received'),
-    outUsd: valueOf('Spent'),
+    inUsd: usdOf('Received'),
+    outUsd: usdOf('Spent'),
     netUsd: usd.nullable().describe('`inUsd` minus `outUsd`; null if either is unknown.'),
     transfers: uint32.describe('Number of transfers.'),
     transfersWithoutPrice: uint32.describe('Number of transfers without a price, whose value is not in the sums.'),
