@@ -19,6 +19,8 @@ import { governanceDelegatesRoute } from './routes/daos/governance/delegates.ts'
 import { governanceDelegationsRoute } from './routes/daos/governance/delegations.ts'
 import { governanceActionsRoute } from './routes/daos/governance/proposals/actions.ts'
 import { governanceProposalsRoute } from './routes/daos/governance/proposals.ts'
+import { governanceRecordRoute } from './routes/daos/governance/record.ts'
+import { governanceRecordsRoute } from './routes/daos/governance/records.ts'
 import { governanceSummaryRoute } from './routes/daos/governance/summary.ts'
 import { governanceVotersRoute } from './routes/daos/governance/voters.ts'
 import { governanceVotesRoute } from './routes/daos/governance/votes.ts'
@@ -108,6 +110,8 @@ export const routes = [
   governanceActionsRoute,
   governanceVotesRoute,
   governanceVotersRoute,
+  governanceRecordRoute,
+  governanceRecordsRoute,
   governanceDelegatesRoute,
   delegateHistoryRoute,
   governanceDelegationsRoute,
