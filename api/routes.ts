@@ -13,6 +13,7 @@ import { changesRoute } from './routes/changes.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
 import { feesHistoricRoute } from './routes/daos/fees/historic.ts'
 import { feesRoute } from './routes/daos/fees.ts'
+import { governanceBlocsRoute } from './routes/daos/governance/blocs.ts'
 import { governanceConcentrationRoute } from './routes/daos/governance/concentration.ts'
 import { delegateHistoryRoute } from './routes/daos/governance/delegates/historic.ts'
 import { governanceDelegatesRoute } from './routes/daos/governance/delegates.ts'
@@ -116,6 +117,7 @@ export const routes = [
   delegateHistoryRoute,
   governanceDelegationsRoute,
   governanceConcentrationRoute,
+  governanceBlocsRoute,
   votersRoute,
   treasuryRoute,
   treasuryKindsRoute,

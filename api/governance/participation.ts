@@ -95,8 +95,8 @@ const START_IDS = '{start_ids: Array(String)}'
  * person voted for the choice with the most power, NULL if it cannot be said. `choice` is empty if the votes differ. Votes are
  * cast after the start, which may be an estimate.
  */
-const toBallots = (person: string, isWanted: string) => `
-SELECT ${person} AS person, w.id AS id, any(w.is_known) AS is_known, any(w.is_onchain) AS is_onchain, any(w.ends) AS ends, any(w.choices) AS choices,
+const toBallots = (person: string, isWanted: string, more = '') => `
+SELECT ${person} AS person, w.key AS key${more}, any(w.is_known) AS is_known, any(w.is_onchain) AS is_onchain, any(w.ends) AS ends,
   sum(toDecimal256(ifNull(c.voting_power, 0), 12)) AS power, countIf(isNull(c.voting_power)) > 0 AS is_unknown,
   min(c.created_at) AS first_at, max(c.created_at) AS last_at, if(min(c.choice) = max(c.choice), min(c.choice), '') AS choice,
   multiIf(any(w.leading) = '' OR choice = any(w.abstain) OR NOT match(choice, '^[0-9]+$'), NULL, choice = any(w.leading)) AS agrees
@@ -109,9 +109,47 @@ FROM
 ) AS c
 INNER JOIN
 (
-  SELECT space, proposal, id, is_known, is_onchain, assumeNotNull(ends) AS ends, leading, abstain, choices FROM (${PROPOSALS}) WHERE NOT is_undated
+  SELECT space, proposal, id, cityHash64(id) AS key, is_known, is_onchain, assumeNotNull(ends) AS ends, leading, abstain, choices FROM (${PROPOSALS}) WHERE NOT is_undated
 ) AS w ON w.space = c.space AND w.proposal = c.proposal
-GROUP BY person, id`
+GROUP BY person, key`
+
+/** Most vectors that are compared with each other, and most members of a vector in the answer. */
+const MOST_VECTORS = 2_000
+export const MOST_MEMBERS = 100
+
+/** A number for a choice: that of one choice, and a hash above all of them for others. */
+const CODE =
+  'if(length(choice) < 10 AND isNotNull(toUInt32OrNull(choice)), toUInt64(toUInt32OrZero(choice)), bitOr(bitShiftRight(sipHash64(choice), 12), bitShiftLeft(toUInt64(1), 52)))'
+
+/**
+ * The voters by their choices on the proposals `ids`, those with the most power first: a row for all with the same choices.
+ * `positions` are the voted proposals in `ids`, from 1 on, with the `codes` of the choices; both are empty after the first
+ * vectors. The power of a voter is that of its last vote with a known power. `powers` are those of its voters.
+ */
+export const VECTORS_SQL = `
+WITH ${COUNTED}
+SELECT row_number() OVER (ORDER BY sum_power DESC, hash) <= ${MOST_VECTORS} AS is_compared, if(is_compared, vector.1, []) AS positions,
+  if(is_compared, vector.2, []) AS codes, sum_power AS power, voters, members, powers
+FROM
+(
+  SELECT hash, any(vector) AS vector, sum(power) AS sum_power, count() AS voters,
+    arraySlice(arrayMap(one -> one.2, arraySort(one -> (-one.1, one.2), groupArray(tuple(power, person)))), 1, ${MOST_MEMBERS}) AS members,
+    groupArray(power) AS powers
+  FROM
+  (
+    SELECT person, toFloat64(argMaxIf(power, (last_at, key), NOT is_unknown)) AS power,
+      arraySort(groupArray(tuple(toUInt16(position), ${CODE}))) AS vector, sipHash64(vector) AS hash
+    FROM (${toBallots('voter', 'true')}) AS b
+    INNER JOIN
+    (
+      SELECT cityHash64(pair.1) AS own, pair.2 AS position
+      FROM (SELECT arrayJoin(arrayZip({ids: Array(String)}, arrayEnumerate({ids: Array(String)}))) AS pair)
+    ) AS i ON i.own = b.key
+    GROUP BY person
+  )
+  GROUP BY hash
+)
+ORDER BY power DESC, hash`
 
 /** The known votes of each person, added up. */
 const toVoted = (ballots: string, more = '') => `
@@ -120,7 +158,7 @@ SELECT person, countIf(is_known) AS voted, countIf(is_onchain) AS onchain_voted,
   minOrNullIf(first_at, is_known) AS first_vote_at, maxOrNullIf(last_at, is_known) AS last_vote_at,
   quantileExactInclusiveIf(0.5)((toInt64(toUnixTimestamp(ends)) - toInt64(toUnixTimestamp(last_at))) / 3600, is_known) AS hours,
   countIf(ifNull(agrees, 0) AND is_known) AS agreed, countIf(isNotNull(agrees) AND is_known) AS comparable,
-  groupArrayIf(id, is_onchain) AS onchain, toFloat64(sumIf(power, is_onchain)) AS onchain_power${more}
+  groupArrayIf(key, is_onchain) AS onchain, toFloat64(sumIf(power, is_onchain)) AS onchain_power${more}
 FROM (${ballots})
 GROUP BY person`
 
@@ -135,10 +173,17 @@ SELECT ${person} AS person, sumForEach(arrayResize(filled, length(${START_TIMES}
     groupArrayInsertAt(toUInt8(1), toUInt32(number - 1)) AS changed, arrayFill((units, is_changed) -> is_changed, sparse, changed) AS filled
   FROM
   (
-    SELECT delegate, arrayFirstIndex(start -> start >= toUnixTimestamp(at), ${START_TIMES}) AS number,
-      argMax(power, (block_number, log_index)) AS units, any(decimals) AS decimals
-    FROM delegate_powers WHERE {has_powers: Bool} AND dao = {dao: UInt64} AND space = {space: String} AND ${isWanted}
-    GROUP BY delegate, number HAVING number > 0
+    SELECT c.delegate AS delegate, toUInt32(s.number) AS number, argMax(c.power, (c.block_number, c.log_index)) AS units, any(c.decimals) AS decimals
+    FROM
+    (
+      SELECT delegate, toUnixTimestamp(at) AS at, power, block_number, log_index, decimals, 1 AS one
+      FROM delegate_powers WHERE {has_powers: Bool} AND dao = {dao: UInt64} AND space = {space: String} AND ${isWanted}
+    ) AS c
+    ASOF INNER JOIN
+    (
+      SELECT 1 AS one, pair.1 AS at, pair.2 AS number FROM (SELECT arrayJoin(arrayZip(${START_TIMES}, arrayEnumerate(${START_TIMES}))) AS pair)
+    ) AS s ON s.one = c.one AND s.at >= c.at
+    GROUP BY delegate, number
   )
   GROUP BY delegate
 )
@@ -150,11 +195,13 @@ const OF_PERSON = `{proposals: UInt32} AS proposals, {known: UInt32} AS known, {
   v.voted AS voted, v.onchain_voted AS onchain_voted, if(v.powers_unknown > 0, NULL, v.power_cast) AS power_cast,
   v.first_vote_at AS first_vote_at, v.last_vote_at AS last_vote_at, if(v.voted = 0, NULL, v.hours) AS hours,
   if(v.comparable = 0, NULL, v.agreed / v.comparable) AS majority_share, v.agreed AS agreed,
-  arrayFilter((id, units) -> units > 0, ${START_IDS}, arrayResize(e.units, length(${START_TIMES}))) AS eligible_ids,
-  if(is_eligibility_known, length(eligible_ids), NULL) AS eligible,
-  if(is_eligibility_known AND notEmpty(eligible_ids), length(arrayIntersect(eligible_ids, v.onchain)) / length(eligible_ids), NULL) AS eligible_participation,
+  arrayFilter((key, units) -> units > 0, arrayMap(id -> cityHash64(id), ${START_IDS}), arrayResize(e.units, length(${START_TIMES}))) AS eligible_keys,
+  if(is_eligibility_known, length(eligible_keys), NULL) AS eligible,
+  if(is_eligibility_known AND notEmpty(eligible_keys), length(arrayIntersect(eligible_keys, v.onchain)) / length(eligible_keys), NULL) AS eligible_participation,
   ${toWholeTokens('arraySum(e.units)', 'e.decimals')} AS power_held,
   if(is_eligibility_known AND power_held > 0 AND v.powers_unknown = 0, v.onchain_power / power_held, NULL) AS power_participation`
+
+const BALLOT = ', any(w.id) AS id, any(w.choices) AS choices'
 
 /** All ballots of a person; an unknown power is NULL. */
 const BALLOTS = `,
@@ -174,7 +221,7 @@ FROM
     arrayCount(other -> other > own, groupArrayIf(units, NOT is_own)) AS ahead
   FROM (SELECT units, decimals, ${IS_OWN} AS is_own FROM (${toPowers(isPast)}))
 ) AS d
-LEFT JOIN (${toVoted(toBallots("'one'", 'voter IN {addresses: Array(String)}'), BALLOTS)}) AS v ON v.person = d.person
+LEFT JOIN (${toVoted(toBallots("'one'", 'voter IN {addresses: Array(String)}', BALLOT), BALLOTS)}) AS v ON v.person = d.person
 LEFT JOIN (${toEligible("'one'", 'delegate IN {addresses: Array(String)}')}) AS e ON e.person = d.person`
 
 /** A row for each address that had power at the end of the range, or that voted in it. */

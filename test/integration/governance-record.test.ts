@@ -161,7 +161,7 @@ describe('/data/daos/governance/record', () => {
       onchain: { proposals: 3, voted: 2, participation: 2 / 3 },
       offchain: { proposals: 2, voted: 1, participation: 0.5 },
       ...{ eligible: 2, participationWhenEligible: 1, participationByPower: 150 / 160, powerCast: 160 },
-      ...{ withMajority: 1, withMajorityShare: 0.5, medianHoursBeforeEnd: 2, votingPower: 60, rank: 1 },
+      ...{ withMajority: 2, withMajorityShare: 1, medianHoursBeforeEnd: 2, votingPower: 60, rank: 1 },
       ...{ firstVoteAt: '2024-03-24T22:00:00.000Z', lastVoteAt: '2024-05-24T23:00:00.000Z', incomplete: [] },
     })
     expect(titles(record.missedProposals)).toEqual(['g2', 's2'])
@@ -180,7 +180,7 @@ describe('/data/daos/governance/record', () => {
     expect(record).toMatchObject({
       ...{ addresses: [A, B], proposals: 7, voted: 4, missed: 1, unknown: 2, participation: 0.8 },
       ...{ eligible: 3, participationWhenEligible: 2 / 3, participationByPower: 150 / 260, powerCast: 165 },
-      ...{ withMajority: 1, withMajorityShare: 1 / 3, medianHoursBeforeEnd: 6, votingPower: 110, rank: 1 },
+      ...{ withMajority: 2, withMajorityShare: 2 / 3, medianHoursBeforeEnd: 6, votingPower: 110, rank: 1 },
     })
     expect(titles(record.missedProposals)).toEqual(['g2'])
   })
