@@ -99,8 +99,8 @@ const MAX_WAITING_ANSWERS = 512
  */
 const DOWNLOADS = { maxWaiting: 256, maxWaitMs: 30_000, maxHeavyWaitMs: 15_000 }
 /**
- * A piece of compression takes about a millisecond, and a rejection would end a response that has begun, so it may wait
- * long. Each response has at most one waiting piece.
+ * A chunk takes about a millisecond, and a rejection would end a response that has begun, so it may wait
+ * long. Each response has at most one waiting chunk.
  */
 const COMPRESSION = { maxWaiting: 4096, maxWaitingPerClient: 1024, maxWaitMs: 60_000, maxHeavyWaitMs: 60_000 }
 /** Threads of Node's pool that compress; the others read files and resolve names. */

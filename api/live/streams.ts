@@ -137,7 +137,7 @@ export function createStreams(changeStream: ChangeStream, options: { readonly he
       const events = toEvents(changeEvents)
       for (const follower of following) send(follower, events)
     },
-    lost: (version) => {
+    missed: (version) => {
       for (const follower of [...following]) {
         // The change stream may still contain the missed events.
         if (follower.version === undefined) reset(follower, version)

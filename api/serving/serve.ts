@@ -157,6 +157,7 @@ export function createServing(
   const { responses, failures, metrics, admission, compression, sendStream } = options
   const { answers: queue, clientKeyOf } = admission
   metrics.keeps('answers', responses.maxBytes, () => responses.bytes)
+  // Dashboards know the chunks of series by this label.
   metrics.keeps('pieces', cache.maxBytes, () => cache.bytes)
   metrics.keepsPoints(() => cache.points)
   const knownRequests = responses.createResolvedRequests<KnownRequest>()

@@ -9,7 +9,7 @@ import {
   eventsIn,
   hasLines,
   markOf,
-  toPlace,
+  toAxisText,
   toPointTexts,
   toStep,
 } from './drawing.ts'
@@ -37,7 +37,7 @@ function AsTable({ name, drawing }: { name: string; drawing: Drawing }) {
         records={records}
         keyOf={(at) => at}
         columns={[
-          { title: isRanked ? 'Rank' : 'Time', cell: (at) => toPlace(drawing, times[at]) },
+          { title: isRanked ? 'Rank' : 'Time', cell: (at) => toAxisText(drawing, times[at]) },
           ...lines.map((line) => {
             const step = toStep(line)
             return {

@@ -82,7 +82,7 @@ export function describeDrawing(drawing: Drawing, absent = ''): string {
 }
 
 /** Formats a position on the horizontal axis: a rank, or a time in Unix seconds. */
-export function toPlace({ axis }: Drawing, place: number | undefined): string {
+export function toAxisText({ axis }: Drawing, place: number | undefined): string {
   if (place === undefined) return ''
   return axis === 'rank' ? `Largest ${toText(place, 'count')}` : toUtc(new Date(place * 1000))
 }
@@ -156,7 +156,7 @@ const eventsAt = (drawing: Drawing, at: number): readonly ChartEvent[] => {
 export function toPointTexts(drawing: Drawing, at: number) {
   const { times, lines, as } = drawing
   return {
-    time: toPlace(drawing, times[at]),
+    time: toAxisText(drawing, times[at]),
     values: lines.map((line) => {
       const value = line.values[at] ?? null
       return { name: line.name, text: value === null ? 'not known' : toDistinct(value, as, toStep(line)) }
@@ -189,7 +189,7 @@ export function describe(name: string, drawing: Drawing): string {
   const range =
     drawing.axis === 'rank'
       ? `Ranks 1 to ${times.length}`
-      : `${times.length} points from ${toPlace(drawing, times[0])} to ${toPlace(drawing, times.at(-1))}`
+      : `${times.length} points from ${toAxisText(drawing, times[0])} to ${toAxisText(drawing, times.at(-1))}`
   const counts = countMissing(drawing).map(({ name, missing }, _at, all) =>
     all.length === 1 ? `${missing} without a value` : `${missing} without a value of ${name}`,
   )

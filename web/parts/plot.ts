@@ -2,7 +2,7 @@ import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { toDayOfYear, toHour, toMark, toMonth } from '../format.ts'
 import { drawCandles } from './candles.ts'
-import { type ChartEvent, type Drawing, eventsIn, hasLines, toPlace, toPointTexts } from './drawing.ts'
+import { type ChartEvent, type Drawing, eventsIn, hasLines, toAxisText, toPointTexts } from './drawing.ts'
 import { type Origin, toPicture } from './picture.ts'
 
 const DAY = 86_400
@@ -215,7 +215,7 @@ function createTip(plot: UPlot, colors: Colors) {
 /** The time range in view, and the key of the lines. */
 function toWords(plot: UPlot, drawing: Drawing, colors: Colors) {
   const { min, max } = plot.scales.x ?? {}
-  const [from, to] = [min, max].map((place) => toPlace(drawing, place ?? 0))
+  const [from, to] = [min, max].map((place) => toAxisText(drawing, place ?? 0))
   const key = drawing.lines.map(({ name }, at) => ({
     name,
     color: colors.lines[at % colors.lines.length] ?? colors.text,
