@@ -13,12 +13,15 @@ import { changesRoute } from './routes/changes.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
 import { feesHistoricRoute } from './routes/daos/fees/historic.ts'
 import { feesRoute } from './routes/daos/fees.ts'
+import { governanceBlocsRoute } from './routes/daos/governance/blocs.ts'
 import { governanceConcentrationRoute } from './routes/daos/governance/concentration.ts'
 import { delegateHistoryRoute } from './routes/daos/governance/delegates/historic.ts'
 import { governanceDelegatesRoute } from './routes/daos/governance/delegates.ts'
 import { governanceDelegationsRoute } from './routes/daos/governance/delegations.ts'
 import { governanceActionsRoute } from './routes/daos/governance/proposals/actions.ts'
 import { governanceProposalsRoute } from './routes/daos/governance/proposals.ts'
+import { governanceRecordRoute } from './routes/daos/governance/record.ts'
+import { governanceRecordsRoute } from './routes/daos/governance/records.ts'
 import { governanceSummaryRoute } from './routes/daos/governance/summary.ts'
 import { governanceVotersRoute } from './routes/daos/governance/voters.ts'
 import { governanceVotesRoute } from './routes/daos/governance/votes.ts'
@@ -112,10 +115,13 @@ export const routes = [
   governanceActionsRoute,
   governanceVotesRoute,
   governanceVotersRoute,
+  governanceRecordRoute,
+  governanceRecordsRoute,
   governanceDelegatesRoute,
   delegateHistoryRoute,
   governanceDelegationsRoute,
   governanceConcentrationRoute,
+  governanceBlocsRoute,
   votersRoute,
   treasuryRoute,
   treasuryKindsRoute,
