@@ -13,6 +13,7 @@ const PAGES = [
   { to: 'treasuries', text: 'Treasuries by kind of asset' },
   { to: 'index', text: 'Index' },
   { to: 'compare', text: 'Compare' },
+  { to: 'baskets', text: 'Baskets: back-test of an own index' },
   { to: 'freshness', text: 'Data: freshness and gaps' },
   { to: 'alerts', text: 'Alerts: fired ones, rules, a form that writes rules' },
   { to: 'sql', text: 'SQL over the published files' },
