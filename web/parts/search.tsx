@@ -19,6 +19,7 @@ const PAGES = [
   { to: 'sql', text: 'SQL over the published files' },
   { to: 'reference', text: 'Reference of the API' },
   { to: 'guides/first-request', text: 'Guides' },
+  { to: 'guides/index-methodology', text: 'Methodology of the Index' },
   { to: 'docs/errors', text: 'Error codes of the API' },
 ] as const
 
