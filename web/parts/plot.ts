@@ -264,6 +264,8 @@ export function draw(
           ...axis,
           size: 28,
           grid: { show: false },
+          // The width of a month with its year, so that labels do not touch.
+          space: 72,
           ...(isDaily(drawing) ? { incrs: DAILY } : {}),
           values: (_plot, splits, _axis, _space, step) =>
             splits.map((at) => (isRanked ? toMark(at, 'count', step) : toTick(at, step))),
