@@ -4,6 +4,7 @@ import { FORMAT_NAMES, FORMATS, toColumns } from '../formats/formats.ts'
 import { ANSWER_HEADERS, LIMIT_HEADERS } from '../http/headers.ts'
 import { exampleOf, isRequired, takesSeveral } from '../parameters/parse.ts'
 import type { Route } from '../route/define-route.ts'
+import { toTableColumns } from './columns.ts'
 import { exampleAnswers } from './examples.ts'
 import { toFailuresOf } from './failures.ts'
 import type { Headers } from './headers.ts'
@@ -124,7 +125,7 @@ export function toOperation(route: Route, components: Components): Operation {
     // /data/status and /data/stream use these names.
     'x-datasets': route.datasets.map(({ name }) => name),
     ...(route.oneUnless === undefined ? {} : { 'x-one-unless': route.oneUnless }),
-    ...(formats === undefined ? {} : { 'x-formats': formats }),
+    ...(formats === undefined ? {} : { 'x-formats': formats, 'x-columns': toTableColumns(route) }),
     responses: {
       200: {
         description:
