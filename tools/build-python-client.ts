@@ -9,7 +9,10 @@ const CLIENT = join(ROOT, 'clients/python')
 
 /** Generates the operations and types of the Python client in its sources. */
 export function makePythonClient(): void {
-  run(['--import', 'tsx', join(ROOT, 'tools/python-client.ts')], 'the operations of the Python client were not generated')
+  run(
+    ['--import', 'tsx', join(ROOT, 'tools/python-client.ts')],
+    'the operations of the Python client were not generated',
+  )
 }
 
 /** A Python with the build tools; setuptools must be imported before pip. Debian's has the packages of Debian, regardless of the first python on the PATH. */
@@ -23,13 +26,17 @@ export const findBuildPython = (): string | undefined =>
  * @throws Error with the output of pip.
  */
 export function buildPythonClient(into: string, python = findBuildPython()): void {
-  if (python === undefined) throw new Error('no python3 with pip, setuptools and wheel: install python3-pip python3-wheel')
+  if (python === undefined)
+    throw new Error('no python3 with pip, setuptools and wheel: install python3-pip python3-wheel')
   makePythonClient()
   // Setuptools writes into the folder that it builds.
   const sources = mkdtempSync(join(tmpdir(), 'dao-data-wheel-'))
   try {
     for (const name of ['pyproject.toml', 'README.md', 'src'])
-      cpSync(join(CLIENT, name), join(sources, name), { recursive: true, filter: (file) => !/__pycache__|\.egg-info/.test(file) })
+      cpSync(join(CLIENT, name), join(sources, name), {
+        recursive: true,
+        filter: (file) => !/__pycache__|\.egg-info/.test(file),
+      })
     cpSync(join(ROOT, 'LICENSE'), join(sources, 'LICENSE'))
     const offline = ['--no-build-isolation', '--no-deps', '--no-index', '--quiet']
     const { status, stdout, stderr } = spawnSync(

@@ -52,7 +52,11 @@ function toDoc(operation: Operation): string {
   const lines = parametersOf(operation).map(
     ({ name, description }) => `        ${toPythonName(name)}: ${toDocText(description)}`,
   )
-  const about = [`${toDocText(operation.summary)}.`, '', `        ${toDocText(operation.description).replaceAll('\n', '\n        ')}`]
+  const about = [
+    `${toDocText(operation.summary)}.`,
+    '',
+    `        ${toDocText(operation.description).replaceAll('\n', '\n        ')}`,
+  ]
   return `        """${[...about, ...(lines.length === 0 ? [] : ['', ...lines])].join('\n')}\n        """`
 }
 
@@ -125,7 +129,8 @@ const classes = groups.map(
 ${operations.map(toMethod).join('\n\n')}`,
 )
 const members = groups.map(
-  ({ name, description }) => `        #: ${description}\n        self.${name} = ${name[0]?.toUpperCase()}${name.slice(1)}(connection)`,
+  ({ name, description }) =>
+    `        #: ${description}\n        self.${name} = ${name[0]?.toUpperCase()}${name.slice(1)}(connection)`,
 )
 
 const operations = `"""The operations of the service. ${HEADER}"""

@@ -15,12 +15,16 @@ export const findPython = (code: string): string | undefined =>
 export const PYTHON_SOURCES = join(import.meta.dirname, '../../clients/python/src')
 
 /**
- * The output of a program that gets `input` on standard input.
+ * The output of a program that gets `input` on standard input. By default it imports the client from its sources.
  * @throws Error with its errors if it fails.
  */
-export async function runPython(program: string, code: string, input = ''): Promise<string> {
-  const env = { ...process.env, PYTHONPATH: PYTHON_SOURCES, PYTHONDONTWRITEBYTECODE: '1' }
-  const child = spawn(program, ['-c', code], { env })
+export async function runPython(
+  program: string,
+  code: string,
+  input = '',
+  more: Readonly<Record<string, string>> = { PYTHONPATH: PYTHON_SOURCES, PYTHONDONTWRITEBYTECODE: '1' },
+): Promise<string> {
+  const child = spawn(program, ['-c', code], { env: { ...process.env, ...more } })
   child.stdin.end(input)
   const [output, errors, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'exit')])
   if (status !== 0) throw new Error(`the program ended with ${status}:\n${errors}`)
