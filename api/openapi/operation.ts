@@ -9,7 +9,7 @@ import { exampleAnswers } from './examples.ts'
 import { toFailuresOf } from './failures.ts'
 import type { Headers } from './headers.ts'
 import type { Schemas } from './schemas.ts'
-import type { MediaType, Operation, Parameter } from './shape.ts'
+import type { Json, MediaType, Operation, Parameter } from './shape.ts'
 
 /** Parts that operations share. */
 export interface Components {
@@ -111,8 +111,8 @@ function toTableFormats({ record, recordWith }: Pick<Route, 'record' | 'recordWi
 /** Volatile answers have no entity tag. */
 const { ETag: _, ...HEADERS_WITHOUT_ETAG } = ANSWER_HEADERS
 
-/** One route as an operation. */
-export function toOperation(route: Route, components: Components): Operation {
+/** One route as an operation, with the links of its answers. */
+export function toOperation(route: Route, components: Components, links: Json = {}): Operation {
   const formats = toTableFormats(route)
   const served = route.aliases.length === 0 ? '' : `\n\nServed at ${route.aliases.join(', ')} as well.`
   return {
@@ -136,6 +136,7 @@ export function toOperation(route: Route, components: Components): Operation {
           ...route.headers,
         }),
         content: toContent(route, components),
+        ...(Object.keys(links).length === 0 ? {} : { links }),
       },
       ...(route.volatile ? {} : { 304: { $ref: '#/components/responses/NotModified' } }),
       ...toFailuresOf(route),

@@ -127,7 +127,7 @@ for query in [${tables.join(',\n')}]:
   it('reads all pages without a limit, and one answer with it', async () => {
     const output = await runDemo(`
 query = api.daos.list_dao_votes(name="Uniswap")
-several = [len(page) for page in query.pages(size=100)]
+several = [len(page) for page in query.pages(size=500)]
 records = list(query)
 print(json.dumps({
     "total": query.answer().facts.total,
@@ -171,7 +171,7 @@ describe.skipIf(checker === undefined)('types of the Python client', () => {
   })
 
   it('distinguish filled series, unknown numbers and wrong parameters', () => {
-    const file = join(folder, 'types.py')
+    const file = join(folder, 'checked.py')
     writeFileSync(
       file,
       `from dao_data_client import DaoData
@@ -196,7 +196,7 @@ api.tokens.get_token_price_history(name="Uniswap", interval="2d", start="2026-01
       expect.stringMatching(/float.*None/),
     ])
     expect(output).toContain('Unexpected keyword argument "symbol"')
-    expect(output).toMatch(/types\.py:10: error: .*overload/)
+    expect(output).toMatch(/checked\.py:10: error: .*overload/)
   })
 })
 
