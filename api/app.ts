@@ -12,6 +12,7 @@ import type { McpEndpoint } from './mcp/endpoint.ts'
 import { MCP_METHODS, MCP_PATH } from './mcp/path.ts'
 import { toOpenApi } from './openapi/document.ts'
 import type { OpenApi } from './openapi/shape.ts'
+import { toOpenApi32 } from './openapi/streams.ts'
 import { createOembed } from './pages/cards.ts'
 import { createDocs } from './pages/docs.ts'
 import { createExplorer } from './pages/explorer.ts'
@@ -161,7 +162,11 @@ export function createApp(options: Options): RequestListener {
     document ??= toOpenApi(routes)
     return document
   }
-  const all: readonly Route[] = [...routes, openApiRoute(toDocument)]
+  const all: readonly Route[] = [
+    ...routes,
+    openApiRoute('3.1', toDocument),
+    openApiRoute('3.2', () => toOpenApi32(toDocument(), routes)),
+  ]
 
   const findRoute = createRouteFinder(all)
   const { warmStart, stopping } = options
@@ -224,7 +229,7 @@ export function createApp(options: Options): RequestListener {
   app.use(createDocs(compression))
   app.use(createOembed(options))
   app.use(createPictures(appContext, { serving, admission, compression }))
-  app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl, compression }))
+  app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl, registry: options.registry, compression }))
   const logos = createLogos(options, { compression, log })
   app.use(logos.handler)
   app.use(createExplorer({ ...options, ...admission, files, compression, logos: logos.version }))
