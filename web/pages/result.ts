@@ -18,7 +18,7 @@ interface Voted {
   readonly scores: readonly number[]
   readonly scoresTotal: number | null
   readonly quorum: number | null
-  readonly state: string
+  readonly state: string | null
   readonly source?: string
   readonly outcome?: string | null
 }
