@@ -12,7 +12,12 @@ const NOW = Date.parse('2026-07-01T12:00:00Z')
 const TODAY = Date.parse('2026-07-01')
 const USDC = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48'
 const HUGE = '0x00000000000000000000000000000000000000aa'
-const [PAYER, ALICE, BOB, ROUTER] = ['payer', 'alice', 'bob', 'router'].map(toFlowAddress) as [string, string, string, string]
+const [PAYER, ALICE, BOB, ROUTER] = ['payer', 'alice', 'bob', 'router'].map(toFlowAddress) as [
+  string,
+  string,
+  string,
+  string,
+]
 const HUGE_QUANTITY = Number('123456789012.34567890123456789')
 const SWAP = 'a'.repeat(24)
 

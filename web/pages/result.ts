@@ -1,5 +1,3 @@
-import type { Proposal } from './proposals.tsx'
-
 /** What is known of a proposal's result. */
 export type Result =
   /** Nothing yet: no votes, or the choices are not known. */
@@ -14,7 +12,13 @@ export type Result =
   /** A choice of several, or one of For and Against whose quorum is not known. */
   | { readonly kind: 'chosen'; readonly choice: string; readonly isQuorumKnown: boolean }
 
-type Voted = Pick<Proposal, 'choices' | 'scores' | 'scoresTotal' | 'quorum' | 'state'> & {
+/** The members of a proposal that tell its result. */
+interface Voted {
+  readonly choices: readonly string[]
+  readonly scores: readonly number[]
+  readonly scoresTotal: number | null
+  readonly quorum: number | null
+  readonly state: string | null
   readonly source?: string
   readonly outcome?: string | null
 }

@@ -132,7 +132,7 @@ export const basketReportRoute = defineRoute({
     const { query, representation } = call
     const expiry = computed.isOpen ? { expiresAt: nextGridTime(call.now()) } : {}
     if (representation.format !== 'json') {
-      const fields = query.fields === undefined ? membersOf(query.table) : representation.fields
+      const fields = representation.hasAllFields ? membersOf(query.table) : representation.fields
       const rows = { name: 'basket-table', records: toTableRows(computed, query.table), asOf: computed.asOf, ...expiry }
       return answerComputed({ ...call, representation: { ...representation, fields, hasAllFields: false } }, rows, {
         ...{ selection: EVERYTHING, sort: [], filters: [] },
