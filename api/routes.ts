@@ -33,10 +33,14 @@ import { historicTelegramRoute } from './routes/daos/socials/historic-telegram.t
 import { historicTwitterRoute } from './routes/daos/socials/historic-twitter.ts'
 import { historicTwitterSentimentRoute } from './routes/daos/socials/historic-twitter-sentiment.ts'
 import { socialsRoute } from './routes/daos/socials.ts'
+import { treasuryCounterpartiesRoute } from './routes/daos/treasury/flows/counterparties.ts'
+import { treasuryFlowsHistoricRoute } from './routes/daos/treasury/flows/historic.ts'
+import { treasuryFlowsRoute } from './routes/daos/treasury/flows.ts'
 import { treasuryHistoricRoute } from './routes/daos/treasury/historic.ts'
 import { holdingsHistoricRoute } from './routes/daos/treasury/holdings/historic.ts'
 import { holdingsRoute } from './routes/daos/treasury/holdings.ts'
 import { treasuryKindsRoute } from './routes/daos/treasury/kinds.ts'
+import { treasuryRunwayRoute } from './routes/daos/treasury/runway.ts'
 import { treasuryRoute } from './routes/daos/treasury.ts'
 import { twitterSentimentRoute } from './routes/daos/twitter-sentiment.ts'
 import { twitterSentimentSamplesRoute } from './routes/daos/twitter-sentiment-samples.ts'
@@ -121,6 +125,10 @@ export const routes = [
   votersRoute,
   treasuryRoute,
   treasuryKindsRoute,
+  treasuryFlowsRoute,
+  treasuryFlowsHistoricRoute,
+  treasuryCounterpartiesRoute,
+  treasuryRunwayRoute,
   holdingsRoute,
   holdingsHistoricRoute,
   treasuryHistoricRoute,

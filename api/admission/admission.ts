@@ -7,6 +7,7 @@ import { openKeyRing } from '../../shared/keys/key-ring.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createCounter, createGauge, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
 import { createToClient, type ToClient } from '../http/client-address.ts'
+import { onClose } from '../http/pipelining.ts'
 import { createSlowReaders, type MinimumRate, type SlowReaders } from '../http/slow-readers.ts'
 import { Problem, toUnavailable } from '../problem/problem.ts'
 import { createCounting } from './counting.ts'
@@ -185,13 +186,12 @@ export function createResponseLimit(
       if (!makeRoom(amount, max)) throw toUnavailable('Too many answers are unread.')
       const one = { response, client, amount }
       open.add(one)
-      const release = () => {
+      const forget = onClose(response, () => void open.delete(one))
+      return () => {
         open.delete(one)
         // A response whose answer is made again is counted several times.
-        response.off('close', release)
+        forget()
       }
-      response.once('close', release)
-      return release
     },
   }
 }

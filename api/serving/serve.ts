@@ -3,6 +3,7 @@ import type { Origin, ResponseCache } from '../cache/cache.ts'
 import { chooseFormat, DataChanged, type Format, formatByName } from '../formats/formats.ts'
 import { type FlatHeaders, setHeaders } from '../http/headers.ts'
 import { chooseEncoding, type Encoding } from '../http/negotiation.ts'
+import { onClose } from '../http/pipelining.ts'
 import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { Problem } from '../problem/problem.ts'
 import type { AppContext, ResolvedRequest, Route } from '../route/define-route.ts'
@@ -209,7 +210,7 @@ export function createServing(
     }
     const { body } = answer
     // After `close` the body has been sent or its client has disconnected, so the buffer is no longer in use.
-    if (isTransient === true && Buffer.isBuffer(body)) context.response.once('close', () => cache.buffers.release(body))
+    if (isTransient === true && Buffer.isBuffer(body)) onClose(context.response, () => cache.buffers.release(body))
     // Other clients of the same answer share its bytes.
     const onSend =
       from === 'made'

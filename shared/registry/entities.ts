@@ -6,6 +6,7 @@ import type {
   GOVERNOR_COUNTINGS,
   GOVERNOR_FAMILIES,
   GOVERNOR_QUORUMS,
+  TREASURY_ROLES,
   VOTING_TOKEN_FAMILIES,
 } from './schema.ts'
 
@@ -78,6 +79,10 @@ export interface Treasury {
   chain: string
   /** Lower-case on EVM chains, else as written. */
   address: string
+  /** A wallet if absent. */
+  role?: (typeof TREASURY_ROLES)[number] | undefined
+  /** The first UTC day on which it belongs to the DAO, as an ISO date; always if absent. */
+  since?: string | undefined
 }
 
 /** A contract that a DAO votes on. */

@@ -112,6 +112,24 @@ const votingToken = z.strictObject({
 const address = externalId
 
 /**
+ * What a listed address is to its DAO: a `wallet` of the treasury, a contract that collects its `revenue`, or a `payee`
+ * with a budget of its own.
+ */
+export const TREASURY_ROLES = ['wallet', 'revenue', 'payee'] as const
+
+/**
+ * An address with holdings of a DAO. Without a role it is a wallet. Transfers between wallets are internal from the day
+ * `since` of each, by default always. Defaults are not added to the record, because processes of an earlier version
+ * refuse unknown members.
+ */
+const treasury = z.strictObject({
+  chain: slug,
+  address,
+  role: z.enum(TREASURY_ROLES).optional(),
+  since: z.iso.date('must be an ISO date').optional(),
+})
+
+/**
  * Names and symbols that a token or DAO had before, or that were merged into it, the latest first. A token that was
  * exchanged for another one is a separate record with `ended.successor`.
  */
@@ -180,7 +198,7 @@ export const daoRecord = z.strictObject({
   votingToken: votingToken.nullable().default(null),
   defillama: externalId.nullable().default(null),
   defillamaSlug: externalId.nullable().default(null),
-  treasuries: z.array(z.strictObject({ chain: slug, address })).default([]),
+  treasuries: z.array(treasury).default([]),
   ended: ended.nullable().default(null),
   live: z.boolean(),
   verified: z.boolean(),

@@ -77,6 +77,8 @@ export interface Chain {
   pool(question: PoolQuestion): string | null
   /** Logs of these addresses, oldest first, between two blocks (inclusive). */
   logs(from: number, to: number, addresses: ReadonlySet<string>): ChainLog[]
+  /** Logs of all addresses between two blocks (inclusive), for filters without an address. */
+  allLogs?(from: number, to: number): ChainLog[]
   readonly indexToken?: IndexTokenContract
   /** The value of the ETH/USD feed at a time in Unix milliseconds, and the time of its update. */
   etherFeed?(at: number): { readonly usd: number; readonly at: number } | null

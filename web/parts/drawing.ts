@@ -24,10 +24,11 @@ export interface ChartEvent {
 
 /**
  * The content of a chart. Candles have four lines: open, high, low, close. The first line of a stack is the total, and
- * the others are its parts, drawn as areas on top of each other.
+ * the others are its parts, drawn as areas on top of each other. The last line of flows is drawn over the others, which
+ * are bars: positive ones above zero and negative ones below it.
  */
 export interface Drawing {
-  readonly kind: 'line' | 'stack' | 'bars' | 'candles'
+  readonly kind: 'line' | 'stack' | 'bars' | 'flows' | 'candles'
   /** Whether the horizontal axis has times or ranks: the value at rank 10 is that of the ten largest together. */
   readonly axis?: 'time' | 'rank'
   /** Unix seconds, or ranks from 1. */
@@ -38,7 +39,11 @@ export interface Drawing {
 }
 
 /** Whether a chart has coloured lines with a key. */
-export const hasLines = ({ kind }: Drawing) => kind === 'line' || kind === 'stack'
+export const hasLines = ({ kind }: Drawing) => kind === 'line' || kind === 'stack' || kind === 'flows'
+
+/** Whether a line is drawn as bars. */
+export const isBars = ({ kind, lines }: Drawing, line: number) =>
+  kind === 'bars' || (kind === 'flows' && line < lines.length - 1)
 
 /** Converts points to a drawing that starts at the first known value. */
 export function toDrawing<T>(
