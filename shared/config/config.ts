@@ -113,6 +113,8 @@ export const settings = z.object({
   ALERTS_PRIVATE_NETWORKS: networks.default([]),
   ALERTS_SMTP_NAME: smtpName.optional(),
 
+  TREASURY_FLOW_LABELS_FILE: text.optional(),
+
   DATASETS_OFF: datasetNames.default([]),
   WORKER_QUEUES: text.default('all'),
   WORKER_CONCURRENCY: count.default(2),
@@ -232,6 +234,7 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
       maxBytes: s.RAW_ANSWERS_MAX_MB * 1024 * 1024,
       isServed: s.PROVENANCE_RAW === 'true',
     },
+    treasuryFlows: { labelsFile: s.TREASURY_FLOW_LABELS_FILE },
     datasetsOff: s.DATASETS_OFF,
     proxy: { http: s.HTTP_PROXY, https: s.HTTPS_PROXY, none: s.NO_PROXY },
     tracing: { wanted: isTracingEnabled(env) },

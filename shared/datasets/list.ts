@@ -15,6 +15,7 @@ import { daoRatings } from './ratings.ts'
 import { telegramMembers } from './telegram.ts'
 import { tokenPrices } from './token-prices.ts'
 import { daoTreasury } from './treasury.ts'
+import { treasuryFlows } from './treasury-flows.ts'
 import { treasuryValue } from './treasury-value.ts'
 import { twitterCounts } from './twitter.ts'
 import { twitterSentiment } from './twitter-sentiment.ts'
@@ -26,6 +27,7 @@ export const datasets = [
   tokenHolders,
   daoLinks,
   daoTreasury,
+  treasuryFlows,
   daoFees,
   daoRatings,
   marketCap,

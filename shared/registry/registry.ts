@@ -116,9 +116,9 @@ function toPrimaryIds(files: RegistryFiles, tokens: readonly Token[]): ReadonlyM
 
 function toDao(record: DaoRecord, chainBySlug: ReadonlyMap<string, Chain>, token: Token | undefined): Dao {
   const id = toId('dao', record.slug)
-  const treasuries = record.treasuries.map(({ chain, address }) => ({
-    chain,
-    address: toStoredAddress(address, isEvm(chainBySlug, chain)),
+  const treasuries = record.treasuries.map((one) => ({
+    ...one,
+    address: toStoredAddress(one.address, isEvm(chainBySlug, one.chain)),
   }))
   const governors = record.governors.map(({ votesOn, timelocks, ...one }) => {
     const own = timelocks?.map(({ address, ...more }) => ({ address: address.toLowerCase(), ...more }))

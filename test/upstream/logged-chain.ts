@@ -36,6 +36,7 @@ export function createLoggedChain({ logs, times, pools, missing, habits = {} }: 
     },
     timeOf: (block) => (missing?.has(block) ? null : timeOf(block)),
     pool: (question) => byQuestion.get(toKey(question)) ?? null,
+    allLogs: (from, to) => sorted.filter(({ blockNumber }) => blockNumber >= from && blockNumber <= to),
     logs: (from, to, addresses) =>
       sorted.filter((log) => log.blockNumber >= from && log.blockNumber <= to && addresses.has(log.address)),
     transaction(hash) {

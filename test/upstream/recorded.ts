@@ -77,6 +77,7 @@ export function createRecordedWorld(registry: WorldRegistry, dir: string): World
     space: (id) => spaces().get(id) ?? null,
     // No treasury was recorded.
     treasury: () => null,
+    transfers: () => [],
     treasuries: () => [],
     protocols,
     tvlSeries(protocol) {

@@ -12,6 +12,7 @@ import { defillama } from './providers/defillama.ts'
 import { defillamaCoins } from './providers/defillama-coins.ts'
 import { discord } from './providers/discord.ts'
 import { binplorer, ethplorer } from './providers/ethplorer.ts'
+import { blockscout, etherscan } from './providers/explorers.ts'
 import { goldrush } from './providers/goldrush.ts'
 import { moralis } from './providers/moralis.ts'
 import { rpc } from './providers/rpc.ts'
@@ -40,6 +41,8 @@ const PROVIDERS = [
   snapshot,
   rpc,
   goldrush,
+  etherscan,
+  blockscout,
 ] as const satisfies readonly Provider[]
 
 export interface UpstreamOptions {

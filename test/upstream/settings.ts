@@ -43,5 +43,12 @@ export function toStandInSettings(url: string, nodes: readonly string[] = ['ethe
     GOLDRUSH_BASE_URL: `${url}/goldrush`,
     GOLDRUSH_API_KEY: KEY,
     GOLDRUSH_REQUESTS_PER_MINUTE: '60000',
+    ETHERSCAN_BASE_URL: `${url}/etherscan`,
+    ETHERSCAN_API_KEY: KEY,
+    ETHERSCAN_REQUESTS_PER_MINUTE: '60000',
+    BLOCKSCOUT_BASE_URL: `${url}/blockscout`,
+    BLOCKSCOUT_API_KEY: KEY,
+    BLOCKSCOUT_REQUESTS_PER_MINUTE: '60000',
+    BLOCKSCOUT_CHAINS: 'optimism,base,avalanche,bnb,fantom',
   }
 }

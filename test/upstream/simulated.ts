@@ -11,6 +11,7 @@ import { inventProfile } from './simulated-profiles.ts'
 import { createSimulatedProtocols } from './simulated-protocols.ts'
 import { createSimulatedSocials } from './simulated-socials.ts'
 import { createSimulatedSpaces } from './simulated-spaces.ts'
+import { createSimulatedTransfers } from './simulated-transfers.ts'
 import { createSimulatedTreasuries } from './simulated-treasuries.ts'
 import {
   type Asset,
@@ -96,6 +97,7 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
     profile: (asset) => inventProfile(seed, asset),
     space: createSimulatedSpaces(registry, seed),
     treasury: treasuries.holdings,
+    transfers: createSimulatedTransfers(registry, seed, treasuries.holdings),
     treasuries: treasuries.ofSlug,
     protocols: protocols.list,
     tvlSeries: protocols.tvlSeries,

@@ -1,6 +1,7 @@
 import type { Dao, Token, Treasury } from '../../shared/registry/entities.ts'
 import type { BasketIndex } from '../../shared/registry/index-records.ts'
 import type { Chain } from './chain.ts'
+import type { TransfersOf } from './simulated-transfers.ts'
 import type { Socials } from './socials.ts'
 
 export const MINUTE = 60_000
@@ -227,6 +228,8 @@ export interface World {
   space(id: string, now: number): Space | null
   /** Null for an address outside all treasuries. */
   treasury(chain: string, address: string, at: number): readonly TreasuryHolding[] | null
+  /** The transfers of an address; times in Unix seconds. */
+  readonly transfers: TransfersOf
   /** The treasury addresses of the DAO with this DefiLlama slug. */
   treasuries(defillama: string): readonly Treasury[]
   protocols(now: number): readonly Protocol[]

@@ -14,6 +14,7 @@ import prices from './prices.ts'
 import ratings from './ratings.ts'
 import telegram from './telegram.ts'
 import treasury from './treasury.ts'
+import treasuryFlows from './treasury-flows.ts'
 import treasuryValue from './treasury-value.ts'
 import tvl from './tvl.ts'
 import twitter from './twitter.ts'
@@ -30,6 +31,7 @@ export const jobs: readonly Job[] = [
   governors,
   delegations,
   treasury,
+  treasuryFlows,
   fees,
   ratings,
   daos,

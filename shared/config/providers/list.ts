@@ -5,6 +5,7 @@ import type { AnswerLimits } from './declaration.ts'
 import { defillamaDeclaration } from './defillama.ts'
 import { discordDeclaration } from './discord.ts'
 import { ethplorerDeclaration } from './ethplorer.ts'
+import { blockscoutDeclaration, etherscanDeclaration } from './explorers.ts'
 import { goldrushDeclaration } from './goldrush.ts'
 import { moralisDeclaration } from './moralis.ts'
 import { nodesDeclaration } from './nodes.ts'
@@ -25,6 +26,8 @@ export const declarations = [
   telegramDeclaration,
   snapshotDeclaration,
   goldrushDeclaration,
+  etherscanDeclaration,
+  blockscoutDeclaration,
   ratingsDeclaration,
   nodesDeclaration,
 ] as const

@@ -1505,3 +1505,80 @@ ALTER TABLE raw_answers MODIFY SETTING fsync_after_insert = 1, fsync_part_direct
 ALTER TABLE raw_runs MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
 
 ALTER TABLE corrections MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+CREATE TABLE IF NOT EXISTS treasury_flows
+(
+    dao                UInt64 CODEC(ZSTD(1)),
+    recorded_at        DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
+    chain              LowCardinality(String),
+    transaction_hash   String CODEC(ZSTD(1)),
+    contract_address   String CODEC(ZSTD(1)),
+    sender             String CODEC(ZSTD(1)),
+    recipient          String CODEC(ZSTD(1)),
+    base_units         UInt256 CODEC(ZSTD(1)),
+    occurrence         UInt32 CODEC(ZSTD(1)),
+    block_number       UInt64 CODEC(Delta, ZSTD(1)),
+    symbol             String CODEC(ZSTD(1)),
+    decimals           Nullable(UInt8) CODEC(ZSTD(1)),
+    wallet             String CODEC(ZSTD(1)),
+    counterparty       String CODEC(ZSTD(1)),
+    counterparty_label String CODEC(ZSTD(1)),
+    direction          Enum8('in' = 1, 'out' = 2, 'internal' = 3, 'swap' = 4) CODEC(ZSTD(1)),
+    leg                LowCardinality(String),
+    kind               Enum8('spam' = 1, 'internal' = 2, 'swap' = 3, 'investment' = 4, 'mint' = 5, 'burn' = 6, 'income' = 7, 'spending' = 8) CODEC(ZSTD(1)),
+    rule               LowCardinality(String),
+    category           LowCardinality(String),
+    swap_group         String CODEC(ZSTD(1)),
+    provider           LowCardinality(String),
+    collected_at       DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplacingMergeTree(collected_at)
+ORDER BY (dao, recorded_at, chain, transaction_hash, contract_address, sender, recipient, base_units, occurrence)
+SETTINGS index_granularity = 1024;
+
+ALTER TABLE treasury_flows MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+CREATE TABLE IF NOT EXISTS holding_prices
+(
+    contract_address String CODEC(ZSTD(1)),
+    chain            LowCardinality(String),
+    day              Date CODEC(Delta, ZSTD(1)),
+    price_usd        Float64 CODEC(ZSTD(1)),
+    collected_at     DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplacingMergeTree(collected_at)
+ORDER BY (contract_address, chain, day)
+SETTINGS index_granularity = 1024;
+
+ALTER TABLE holding_prices MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS holding_prices_mv TO holding_prices AS
+SELECT if(holding.contract = '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee', '', assumeNotNull(holding.contract)) AS contract_address,
+  holding.chain AS chain, toDate(observed_at, 'UTC') AS day, assumeNotNull(holding.value_usd / holding.quantity) AS price_usd, collected_at
+FROM (SELECT arrayJoin(holdings) AS holding, observed_at, collected_at FROM dao_treasuries)
+WHERE isNotNull(holding.contract) AND holding.value_usd > 0 AND holding.quantity > 0;
+
+INSERT INTO holding_prices (contract_address, chain, day, price_usd, collected_at)
+SELECT if(holding.contract = '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee', '', assumeNotNull(holding.contract)),
+  holding.chain, toDate(observed_at, 'UTC'), assumeNotNull(holding.value_usd / holding.quantity), collected_at
+FROM (SELECT arrayJoin(holdings) AS holding, observed_at, collected_at FROM dao_treasuries FINAL)
+WHERE isNotNull(holding.contract) AND holding.value_usd > 0 AND holding.quantity > 0;
+
+ALTER TABLE governors_in ADD COLUMN IF NOT EXISTS tx String;
+
+ALTER TABLE governor_events ADD COLUMN IF NOT EXISTS tx String CODEC(ZSTD(1));
+
+ALTER TABLE governor_events_mv MODIFY QUERY
+SELECT dao, space, proposal, kind, toDateTime(at, 'UTC') AS at, title, choices, starts_at, ends_at, is_estimated, url, collected_at,
+  body, executable_at, actions, operations, calls, tx
+FROM governors_in
+WHERE kind NOT IN ('vote', 'reading', 'timelock');
+
+ALTER TABLE timelock_events ADD COLUMN IF NOT EXISTS tx String CODEC(ZSTD(1));
+
+ALTER TABLE timelock_events_mv MODIFY QUERY
+SELECT dao, space, operation, block_number, log_index, step, toDateTime(at, 'UTC') AS at, eta, executable_at, expires_at, collected_at, tx
+FROM governors_in
+WHERE kind = 'timelock';
+
+ALTER TABLE dao_proposal_details ADD COLUMN IF NOT EXISTS executed_tx String CODEC(ZSTD(1));

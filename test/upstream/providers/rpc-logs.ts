@@ -15,7 +15,7 @@ const toHex = (value: number) => `0x${value.toString(16)}`
 
 /** Eth_getLogs with the errors of real nodes: invalid ranges, too many blocks, too many logs. */
 export function getLogs(input: unknown, chain: Chain, head: number): unknown {
-  const { address = [], topics, fromBlock, toBlock } = filter.parse(input)
+  const { address, topics, fromBlock, toBlock } = filter.parse(input)
   const { mostBlocks = Number.POSITIVE_INFINITY, mostLogs = MOST_LOGS } = chain.habits
   if (fromBlock > toBlock) throw new RpcRefusal(-32602, 'invalid block range params')
   if (toBlock > head) throw new RpcRefusal(-32602, 'block range extends beyond current head block')
@@ -23,8 +23,10 @@ export function getLogs(input: unknown, chain: Chain, head: number): unknown {
   if (toBlock - fromBlock >= mostBlocks) {
     throw refuseRange(chain.habits.host, mostBlocks, fromBlock, toBlock)
   }
-  const addresses = new Set(address.map((one) => one.toLowerCase()))
-  const found = chain.logs(fromBlock, toBlock, addresses).filter((log) => fits(log, topics))
+  const addresses = new Set(address?.map((one) => one.toLowerCase()))
+  const own =
+    address === undefined ? (chain.allLogs?.(fromBlock, toBlock) ?? []) : chain.logs(fromBlock, toBlock, addresses)
+  const found = own.filter((log) => fits(log, topics))
   if (found.length > mostLogs) throw new RpcRefusal(-32005, `query returned more than ${mostLogs} results`)
   return found.map((log) => {
     const spoiled = chain.habits.spoil?.(log)

@@ -1,17 +1,8 @@
 import { z } from 'zod'
 import { DataError } from '../../../../shared/errors.ts'
-import { isTooLarge } from '../../../http/client.ts'
-import { checkAnswer } from '../../answer.ts'
-import {
-  isThrottled,
-  type JsonRpc,
-  type RpcError,
-  type RpcReply,
-  type SendOptions,
-  toRpcError,
-} from '../rpc/json-rpc.ts'
+import { isThrottled, type JsonRpc, type RpcError, type RpcReply } from '../rpc/json-rpc.ts'
 import { createPager, type Pager, TooWide } from './log-pages.ts'
-import { readRefusal } from './refusal.ts'
+import { type PageRange, requestLogs, toHex, toResult } from './log-request.ts'
 
 const quantity = z.string().regex(/^0x[0-9a-f]+$/i, 'must be a hex quantity')
 const integer = quantity.transform(Number).refine(Number.isSafeInteger, 'must be a number of at most 53 bits')
@@ -98,9 +89,6 @@ export interface Node {
 
 /** If a node does not support the `finalized` tag, blocks this far behind its newest one are treated as final. */
 const UNFINALIZED_BLOCKS = 12
-/** HTTP statuses with which nodes refuse a page that is too wide. For a single block, they are ordinary errors. */
-const TOO_WIDE_STATUSES = [400, 413]
-
 /** Errors of nodes that do not support the tag: invalid number, unknown block, or unsupported chain. */
 const UNKNOWN_TAG_CODES: ReadonlySet<number> = new Set([-32602, -39001])
 const UNKNOWN_TAG = /finalized|\btag\b|invalid (?:argument|params?|block)|hex string|not supported|unsupported/i
@@ -117,7 +105,6 @@ const EARLIEST_SECONDS = Date.parse('2015-07-30T00:00:00Z') / 1000
 /** Tolerance for a node's clock running ahead. */
 const MOST_AHEAD_MS = 10 * 60_000
 
-const toHex = (value: number) => `0x${value.toString(16)}`
 const toBlockCall = (tag: string, isFull = false) => ({ method: 'eth_getBlockByNumber', params: [tag, isFull] })
 
 /** `now` is the wall clock in Unix milliseconds. */
@@ -143,12 +130,6 @@ type IsTime = (seconds: number) => boolean
 export function toLag({ name }: JsonRpc, timestamp: number, slot: number): DataError | undefined {
   if (slot - timestamp * 1000 <= LONGEST_LAG_MS) return undefined
   return new DataError('provider_unavailable', `${name}: the node lags behind`)
-}
-
-/** Returns the result of a reply. @throws DataError for an error reply or an unexpected result. */
-function toResult<T>(rpc: JsonRpc, schema: z.ZodType<T>, method: string, reply: RpcReply): T {
-  if ('error' in reply) throw toRpcError(rpc.name, method, reply.error)
-  return checkAnswer(schema, reply.result, { provider: rpc.name, path: method })
 }
 
 /** Returns the result of `read`, or the DataError that it throws. */
@@ -271,12 +252,6 @@ function readSender(rpc: JsonRpc, method: string, reply: RpcReply, { transaction
 
 const transactionHashOf = (one: unknown) => z.object({ hash: lowerCase }).safeParse(one).data?.hash
 
-interface PageRange {
-  readonly from: number
-  readonly to: number
-  readonly last: boolean
-}
-
 async function fetchLogs(
   rpc: JsonRpc,
   filter: LogFilter,
@@ -285,14 +260,8 @@ async function fetchLogs(
   signal: AbortSignal,
 ): Promise<readonly RpcLog[] | TooWide> {
   const { addresses, topics } = filter
-  const blocks = { fromBlock: toHex(range.from), toBlock: toHex(range.to) }
-  const call = { method: 'eth_getLogs', params: [{ address: addresses, topics: [topics], ...blocks }] }
-  const reply = await sendForPage(rpc, call, range.last, signal)
+  const reply = await requestLogs(rpc, { address: addresses, topics: [topics] }, range, signal)
   if (reply instanceof TooWide) return reply
-  if ('error' in reply && isPruned(reply.error)) throw toPruned(rpc, range.from, reply.error)
-  // Throttling is not a refusal of the page: smaller pages would only increase the number of requests.
-  const isRefused = 'error' in reply && !isThrottled(reply.error)
-  if (isRefused && !range.last) return readRefusal(reply.error.message)
   const elements = toResult(rpc, z.array(z.unknown()), 'eth_getLogs', reply)
   const found = elements.map((element) => readLog(element, filter, range, isTime))
   if (found.some((log) => log === undefined)) return fetchHalves(rpc, filter, range, isTime, signal)
@@ -344,47 +313,4 @@ function readLog(
     ...{ topics: [], data: '0x', transactionHash: '', logIndex: 0, blockTimestamp: undefined, removed: false },
     fault: `${issue?.path.join('.') || 'log'}: ${issue?.message}`,
   }
-}
-
-/** Errors of nodes that have pruned old blocks (EIP-4444), by the proposal's code or by text. */
-const isPruned = ({ code, message }: RpcError): boolean =>
-  code === 4444 || /\bpruned\b|history (?:is )?(?:unavailable|not available)/i.test(message)
-
-function toPruned({ name }: JsonRpc, block: number, { code, message }: RpcError): DataError {
-  const says = `error ${code}: ${message.slice(0, 200)}`
-  const next = `RPC_URLS needs a node that has the logs from block ${block} on`
-  return new DataError('provider_unconfigured', `${name} has no logs of block ${block} any more (${says}): ${next}`)
-}
-
-/**
- * Requests one page of logs. A page that times out or exceeds the size limit is made smaller without a retry; a single
- * block gets all retries.
- */
-async function sendForPage(
-  rpc: JsonRpc,
-  call: { method: string; params: readonly unknown[] },
-  last: boolean,
-  signal: AbortSignal,
-): Promise<RpcReply | TooWide> {
-  if (last) return rpc.call(call, signal)
-  const send = async (options: SendOptions) => {
-    try {
-      return await rpc.call(call, signal, { ...options, answers: TOO_WIDE_STATUSES })
-    } catch (error) {
-      if (isTooMuch(error)) return new TooWide()
-      throw error
-    }
-  }
-  try {
-    return await send({ retries: 0 })
-  } catch (error) {
-    if (!(error instanceof DataError) || error.code !== 'provider_unavailable') throw error
-    return await send({})
-  }
-}
-
-/** The HTTP client aborts slow or oversized responses and names the reason in the cause. */
-function isTooMuch(error: unknown): boolean {
-  const isAborted = error instanceof DataError && error.cause instanceof Error && error.cause.name === 'AbortError'
-  return isAborted || isTooLarge(error)
 }

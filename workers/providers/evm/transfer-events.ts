@@ -1,0 +1,142 @@
+import { toEventSelector } from 'viem/utils'
+import { groupBy } from '../../../shared/group-by.ts'
+import { mergeLists } from '../../flows/merge-lists.ts'
+import { type Transfer, ZERO_ADDRESS } from '../../flows/transfer.ts'
+import type { RpcLog } from './logs/node.ts'
+
+const toTopic = (signature: string) => toEventSelector(`event ${signature}`)
+
+/**
+ * The events of transfers (docs/providers.md, section 19). `ExecutionSuccess` has its hash in a topic or in the data, by
+ * the version of the Safe.
+ */
+export const TRANSFER = toTopic('Transfer(address,address,uint256)')
+const DEPOSIT = toTopic('Deposit(address,uint256)')
+const WITHDRAWAL = toTopic('Withdrawal(address,uint256)')
+const RECEIVED = toTopic('SafeReceived(address,uint256)')
+const SUCCESS = toTopic('ExecutionSuccess(bytes32,uint256)')
+const FAILURE = toTopic('ExecutionFailure(bytes32,uint256)')
+const EXECUTED = toTopic(
+  'SafeMultiSigTransaction(address,uint256,bytes,uint8,uint256,uint256,uint256,address,address,bytes,bytes)',
+)
+
+export const WRAP_TOPICS = [DEPOSIT, WITHDRAWAL]
+export const SAFE_TOPICS = [RECEIVED, SUCCESS, FAILURE, EXECUTED]
+
+/** A log with the time of its block, in Unix seconds. */
+export interface TimedLog extends RpcLog {
+  readonly time: number
+}
+
+/** The chain of the logs, its wrapped coin if that emits no transfers, and the name of the source. */
+export interface LogOrigin {
+  readonly chain: string
+  readonly wrapper: string | undefined
+  readonly provider: string
+}
+
+/** The transfers of logs, and the transactions that Safes executed. */
+export interface DecodedTransfers {
+  readonly transfers: readonly Transfer[]
+  readonly actedIn: ReadonlyMap<string, ReadonlySet<string>>
+}
+
+export function decodeTransfers(logs: readonly TimedLog[], origin: LogOrigin): DecodedTransfers {
+  const inOrder = [...logs].sort((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex)
+  const tokens: Transfer[] = []
+  const received: Transfer[] = []
+  const sent: Transfer[] = []
+  const actedIn = new Map<string, Set<string>>()
+  for (const log of inOrder) {
+    const token = log.address === origin.wrapper ? decodeWrap(log, origin) : decodeToken(log, origin)
+    if (token !== undefined) tokens.push(token)
+    if (log.topics[0] === RECEIVED) received.push(...decodeReceived(log, origin))
+  }
+  const ofSafes = inOrder.filter(
+    ({ topics: [first = ''] }) => first === SUCCESS || first === FAILURE || first === EXECUTED,
+  )
+  for (const own of groupBy(ofSafes, ({ address, transactionHash }) => `${address} ${transactionHash}`).values()) {
+    const executed = decodeExecutions(own, origin)
+    sent.push(...executed.transfers)
+    const [log] = own
+    if (log === undefined || !executed.hasSucceeded) continue
+    const actors = actedIn.get(log.transactionHash) ?? new Set()
+    actedIn.set(log.transactionHash, actors.add(log.address))
+  }
+  // A payment of a Safe to another one is in the events of both.
+  return { transfers: [...tokens, ...mergeLists([received, sent])], actedIn }
+}
+
+const wordsOf = ({ data }: RpcLog): readonly string[] => data.slice(2).match(/.{64}/g) ?? []
+const toAddress = (word: string | undefined) => `0x${(word ?? '').slice(-40).padStart(40, '0')}`
+const toNumber = (word: string | undefined) => BigInt(`0x${word || '0'}`)
+
+type Parties = Pick<Transfer, 'contractAddress' | 'sender' | 'recipient' | 'baseUnits'>
+
+const toTransfer = (log: TimedLog, { chain, provider }: LogOrigin, parties: Parties): Transfer => ({
+  ...{ chain, blockNumber: log.blockNumber, time: log.time, transactionHash: log.transactionHash, provider },
+  ...parties,
+  symbol: '',
+  decimals: parties.contractAddress === '' ? 18 : null,
+})
+
+/** An ERC-721 transfer has the same topic but its id in a fourth one, and no data. */
+function decodeToken(log: TimedLog, origin: LogOrigin): Transfer | undefined {
+  const [first, from, to] = log.topics
+  const words = wordsOf(log)
+  if (first !== TRANSFER || log.topics.length !== 3 || words.length !== 1) return undefined
+  const parties = { sender: toAddress(from), recipient: toAddress(to), baseUnits: toNumber(words[0]) }
+  return toTransfer(log, origin, { contractAddress: log.address, ...parties })
+}
+
+/** The token leg of a wrap: between the account and the wrapping contract. */
+function decodeWrap(log: TimedLog, origin: LogOrigin): Transfer | undefined {
+  const [first, party] = log.topics
+  if (first === TRANSFER) return decodeToken(log, origin)
+  if ((first !== DEPOSIT && first !== WITHDRAWAL) || log.topics.length !== 2) return undefined
+  const [sender, recipient] = first === DEPOSIT ? [log.address, toAddress(party)] : [toAddress(party), log.address]
+  const parties = { contractAddress: log.address, sender, recipient, baseUnits: toNumber(wordsOf(log)[0]) }
+  return toTransfer(log, origin, parties)
+}
+
+function decodeReceived(log: TimedLog, origin: LogOrigin): Transfer[] {
+  const [, from] = log.topics
+  if (log.topics.length !== 2 || wordsOf(log).length !== 1) return []
+  const parties = { sender: toAddress(from), recipient: log.address, baseUnits: toNumber(wordsOf(log)[0]) }
+  return [toTransfer(log, origin, { contractAddress: '', ...parties })]
+}
+
+/** Positions of the members of `SafeMultiSigTransaction` in its data. */
+const [TO, VALUE, OPERATION, GAS_TOKEN, REFUND_RECEIVER] = [0, 1, 3, 7, 8]
+const CALL = 0n
+
+/**
+ * Native payments of a Safe in a transaction. Its call is logged before it is known whether it succeeds. A plain Safe
+ * logs only the success, and the payments of a multisend are packed in its data: neither are found.
+ */
+function decodeExecutions(logs: readonly TimedLog[], origin: LogOrigin) {
+  const transfers: Transfer[] = []
+  let hasSucceeded = false
+  let call: readonly string[] | undefined
+  for (const log of logs) {
+    const [first] = log.topics
+    const words = wordsOf(log)
+    if (first === EXECUTED) {
+      call = words
+      continue
+    }
+    const pay = (word: string | undefined, baseUnits: bigint) => {
+      const recipient = toAddress(word)
+      if (baseUnits > 0n && recipient !== ZERO_ADDRESS)
+        transfers.push(toTransfer(log, origin, { contractAddress: '', sender: log.address, recipient, baseUnits }))
+    }
+    if (call !== undefined && first === SUCCESS && toNumber(call[OPERATION]) === CALL)
+      pay(call[TO], toNumber(call[VALUE]))
+    // A refund of gas is paid also for a failed call.
+    if (call !== undefined && toAddress(call[GAS_TOKEN]) === ZERO_ADDRESS)
+      pay(call[REFUND_RECEIVER], toNumber(words.at(-1)))
+    hasSucceeded ||= first === SUCCESS
+    call = undefined
+  }
+  return { transfers, hasSucceeded }
+}
