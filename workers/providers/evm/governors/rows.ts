@@ -107,7 +107,7 @@ function toEventRows(one: Happened): Candidate<GovernorsRow>[] {
       return [{ ...toPlace(one), kind: 'times', ...times, is_estimated: false }]
     }
     default:
-      return [{ ...toPlace(one), kind: event.kind }]
+      return [{ ...toPlace(one), kind: event.kind, tx: log.transactionHash }]
   }
 }
 
