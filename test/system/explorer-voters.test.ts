@@ -93,7 +93,7 @@ describe.skipIf(!hasBrowser)('page of a voter', () => {
     await daos.getByRole('link', { name: 'CSV', exact: true }).focus()
     await page.keyboard.press('Escape')
     expect(await isOpen(daos)).toBe(false)
-    expect(await page.evaluate(() => document.activeElement?.tagName)).toBe('SUMMARY')
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('SUMMARY')
     await daos.getByText('Open as').click()
     await votes.getByText('Open as').click()
     expect([await isOpen(daos), await isOpen(votes)]).toEqual([false, true])

@@ -1,6 +1,8 @@
+import type { Answer } from '../interface.ts'
 import { Unknown, Value } from '../parts/value.tsx'
-import type { Proposal } from './proposals.tsx'
 import { toResult } from './result.ts'
+
+export type Proposal = Answer<'/data/daos/governance/proposals'>[number]
 
 const NO_QUORUM_KNOWN = 'The source does not report the quorum, or which votes count for it.'
 
