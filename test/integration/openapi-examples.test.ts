@@ -49,9 +49,10 @@ const REQUESTS: Readonly<Record<(typeof routes)[number]['operation'], string>> =
     '/data/daos/governance/delegates/historic?name=Uniswap&address=0x32d56654fc1c884c76f035e0e69a55ff9b3adada&limit=2',
   listDaoDelegations: '/data/daos/governance/delegations?name=Uniswap&limit=2',
   getDaoConcentration: '/data/daos/governance/concentration?name=Uniswap&limit=2',
-  getDaoVotingRecord: '/data/daos/governance/record?name=Uniswap&address=0x32d56654fc1c884c76f035e0e69a55ff9b3adada',
+  getDaoVotingRecord:
+    '/data/daos/governance/record?name=Uniswap&address=0x32d56654fc1c884c76f035e0e69a55ff9b3adada&source=governor',
   listDaoVotingRecords: '/data/daos/governance/records?name=Uniswap&limit=2',
-  getDaoVotingBlocs: '/data/daos/governance/blocs?name=Braintrust&source=governor&start=2025-06-01&proposals=3',
+  getDaoVotingBlocs: '/data/daos/governance/blocs?name=Uniswap&source=governor&proposals=2',
   listVoterDaos: '/data/voters?address=0x32d56654fc1c884c76f035e0e69a55ff9b3adada',
   listDaoTreasuries: '/data/daos/treasury?name=Uniswap&limit=1',
   listDaoTreasuryKinds: '/data/daos/treasury/kinds?name=Uniswap&limit=1',
