@@ -4,6 +4,7 @@ import { routes } from '../../api/routes.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { countCases, SEED } from '../support/cases.ts'
 import { createTestConfig } from '../support/database.ts'
+import { isOfOne } from '../support/documented.ts'
 import { getToken } from '../support/entities.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
 import { toNext } from '../support/next-page.ts'
@@ -38,7 +39,7 @@ afterAll(async () => {
 })
 
 /** Lists of tokens or DAOs. Lists of one entity also need its name. */
-const LISTS = routes.filter(({ query }) => 'sort' in query && 'category' in query)
+const LISTS = routes.filter((route) => 'sort' in route.query && 'category' in route.query && !isOfOne(route))
 
 const toUrl = (api: TestApi | undefined, path: string, parameters: readonly [string, string][]) =>
   `${api?.url}${path}?${new URLSearchParams([...parameters])}`
@@ -128,8 +129,8 @@ async function readPages(path: string, parameters: Record<string, string>): Prom
 }
 
 describe('lists of tokens and DAOs', () => {
-  it('has eleven routes', () => {
-    expect(LISTS.map(({ path }) => path)).toHaveLength(11)
+  it('has twelve routes', () => {
+    expect(LISTS.map(({ path }) => path)).toHaveLength(12)
   })
 
   it.each(LISTS.map(({ path }) => path))(

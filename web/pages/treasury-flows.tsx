@@ -15,7 +15,7 @@ const NO_FLOWS = 'No transfers of this treasury are collected.'
 const MOST = 10
 
 /** Income and spending of a treasury by month. */
-export function FlowHistory({ id, name }: { id: string; name: string }) {
+function FlowHistory({ id, name }: { id: string; name: string }) {
   const start = useStart('all', '1d')
   const question = toQuestion('/data/daos/treasury/flows/historic', {
     ...{ id, start, interval: '1M', by: 'kind', order: 'asc', limit: 1_000 },
@@ -35,7 +35,7 @@ export function FlowHistory({ id, name }: { id: string; name: string }) {
 }
 
 /** How long the treasury lasts, with the definition in words. */
-export function Runway({ id }: { id: string }) {
+function Runway({ id }: { id: string }) {
   const question = toQuestion('/data/daos/treasury/runway', { id: [id] })
   const runways = useAnswer(question)
   return (
@@ -91,7 +91,7 @@ function AtExplorer({ explorer, path, text }: { explorer: string | undefined; pa
 }
 
 /** The largest payments of a treasury, with links to their transactions and proposals. */
-export function LargestPayments({ id, most = MOST }: { id: string; most?: number }) {
+function LargestPayments({ id, most = MOST }: { id: string; most?: number }) {
   const query = { id, kind: 'spending', sort: '-valueUsd', limit: most } as const
   const question = toQuestion('/data/daos/treasury/flows', query)
   const payments = useAnswer(question)
