@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Lifetime } from '../../shared/registry/entities.ts'
@@ -85,11 +85,11 @@ interface List extends Omit<Described, 'tag'> {
   readonly pastJoins?: string
   /** SQL of the condition that an entity has a record; by default all have one. */
   readonly where?: string
-  /** Another member of the records, last, which `include` brings. */
+  /** Another member of the records, last, which `include` brings. `description` is that of the parameter. */
   readonly included?: {
     readonly name: string
     readonly description: string
-    readonly record: z.ZodObject
+    readonly schema: z.ZodType
     readonly value: string
     readonly joins: string
     readonly pastJoins: string
@@ -119,10 +119,19 @@ const withValue = (values: List['values'], included: List['included']): List['va
   return typeof values === 'string' ? `${values}, ${value}` : { ...values, [name]: value }
 }
 
+/** The record with the member which `include` brings. In the documentation this is the record, and the member may be absent. */
+function toWiderRecord({ record, included }: List, isDocumented: boolean): z.ZodObject {
+  if (included === undefined) return record
+  const { name, schema } = included
+  const description = schema.description ?? ''
+  if (!isDocumented) return record.extend({ [name]: schema })
+  return record.extend({ [name]: schema.optional().describe(description) }).meta(record.meta() ?? {})
+}
+
 /** The statement that loads the records: `key`, `name`, `market_cap`, `as_of`, `record`. */
 function toRecordsSql(list: List, isPast: boolean, included?: List['included']): string {
   const { from, alias } = list.of
-  const record = toObject(included?.record ?? list.record, withValue(list.values, included))
+  const record = toObject(included ? toWiderRecord(list, false) : list.record, withValue(list.values, included))
   // For a past moment the keys are those of the entities that existed then.
   const isListed = isPast ? 'true' : `${alias}.live`
   return `
@@ -188,11 +197,12 @@ export function defineList(list: List): ListRoute {
     record: list.record,
     ...(included && {
       recordWith: {
-        record: included.record,
+        record: toWiderRecord(list, false),
         members: { [included.name]: `include=${included.name}` },
-        shapes: [included.record],
+        shapes: [],
       },
     }),
+    response: z.array(toWiderRecord(list, true)),
     datasets: list.datasets,
     headers: LIST_HEADERS,
     handle: async (call) => {

@@ -56,22 +56,35 @@ const SOURCED_RECORDS = {
   row: { ...RECORDS.row, record: sourcedRow, values: `${RECORDS.row.values}, source` },
 } as const
 
-/** The series with providers. It is not cached, because few clients request it. */
-function toSourced({ key, id, name, symbol }: Token, isTable: boolean): SeriesSource {
-  const { record, values, constants } = SOURCED_RECORDS[isTable ? 'row' : 'point']
-  const toObservations = (interval: Interval) => withSources(selectPricePoints(interval), isInPriceRange('observed_at'))
+/** A series of a token, whose points `toPoints` selects. */
+function toUncached(
+  { key, id, name, symbol }: Token,
+  {
+    name: statement,
+    record,
+    values,
+    constants,
+  }: Required<Pick<SeriesSource, 'name' | 'record' | 'constants'>> & { readonly values: string },
+  toPoints: (interval: Interval) => string,
+) {
   return {
-    name: 'historic-financial-sources',
+    name: statement,
     dataset: tokenPrices,
     record,
     time: 'timestamp',
     constants,
     intervals: INTERVALS,
     sql: (interval) =>
-      `SELECT bucket AS row_at, as_of, ${toObject(record, values)} AS record FROM (${toObservations(interval)})`,
+      `SELECT bucket AS row_at, as_of, ${toObject(record, values)} AS record FROM (${toPoints(interval)})`,
     params: { entities: [key], id, name, symbol },
-  }
+  } satisfies SeriesSource
 }
+
+/** The series with providers. It is not cached, because few clients request it. */
+const toSourced = (token: Token, isTable: boolean): SeriesSource =>
+  toUncached(token, { name: 'historic-financial-sources', ...SOURCED_RECORDS[isTable ? 'row' : 'point'] }, (interval) =>
+    withSources(selectPricePoints(interval), isInPriceRange('observed_at')),
+  )
 
 /** Offset of the time of the observation from the end of a point: it is the last member, and its width is fixed. */
 const TIME_WIDTH = '2026-01-01T00:00:00.000Z'.length
@@ -81,22 +94,11 @@ const OBSERVED_FROM_END = '"}}}'.length + TIME_WIDTH
 const readObserved = (text: Buffer, end: number) =>
   Date.parse(text.toString('latin1', end - OBSERVED_FROM_END, end - OBSERVED_FROM_END + TIME_WIDTH))
 
-function toSource(
-  { storedPoints, now }: Pick<AppContext, 'storedPoints' | 'now'>,
-  { key, id, name, symbol }: Token,
-  isTable: boolean,
-) {
-  const { record, values, constants } = RECORDS[isTable ? 'row' : 'point']
+function toSource({ storedPoints, now }: Pick<AppContext, 'storedPoints' | 'now'>, token: Token, isTable: boolean) {
+  const { key, id, name, symbol } = token
+  const form = { name: 'historic-financial', ...RECORDS[isTable ? 'row' : 'point'] }
   return {
-    name: 'historic-financial',
-    dataset: tokenPrices,
-    record,
-    time: 'timestamp',
-    constants,
-    intervals: INTERVALS,
-    sql: (interval) =>
-      `SELECT bucket AS row_at, as_of, ${toObject(record, values)} AS record FROM (${selectPricePoints(interval)})`,
-    params: { entities: [key], id, name, symbol },
+    ...toUncached(token, form, selectPricePoints),
     cached: {
       key: `${tokenPrices.name} ${key}`,
       ...(isTable ? { before: { id, name, symbol } } : {}),

@@ -129,10 +129,12 @@ function toAnswer<E extends Named>(
   }
 }
 
-/** The schema of a section's records. */
+/** The schema of a section's records, as the documentation of the route names it. */
 function toSchema({ route }: Pick<Section<Named>, 'route'>): z.ZodType {
-  if (route.record === undefined) throw new Error(`${route.path} has no records`)
-  return route.record.nullable().describe(`The record of ${route.path}; null if \`unavailable\` has the reason.`)
+  const { response } = route
+  const record = response instanceof z.ZodArray ? (response.element as z.ZodType) : route.record
+  if (record === undefined) throw new Error(`${route.path} has no records`)
+  return record.nullable().describe(`The record of ${route.path}; null if \`unavailable\` has the reason.`)
 }
 
 function toResponse<E extends Named>({ kind, schema, sections }: Profile<E>) {

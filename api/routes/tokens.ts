@@ -36,10 +36,7 @@ export const tokensRoute = defineList({
   included: {
     name: 'source',
     description: 'With `source`, the provider of the quote.',
-    record: tokenRecord.extend(observationSource).meta({
-      id: 'TokenWithSource',
-      description: 'A token of a DAO with its financial data and their provider.',
-    }),
+    schema: observationSource.source,
     value: "nullIf(toString(s.provider), '')",
     joins: toSourceJoin('(token, observed_at) IN (SELECT token, observed_at FROM token_quotes FINAL)'),
     pastJoins: toSourceJoin(isCurrentAt('observed_at', toStaleAt(0, tokenPrices))),

@@ -29,29 +29,22 @@ interface Candles extends Omit<Described, 'tag'> {
   readonly values: string
   /** The column with a row's time. */
   readonly time: string
-  /** See `SeriesSource.readUpTo`; `isToken` is the condition on a column with the token. Default for tables: the newest candle. */
-  readonly readUpTo?: (isToken: string) => string
+  /** See `SeriesSource.readUpTo`. Default for tables: the newest candle. */
+  readonly readUpTo?: string
 }
 
 /**
- * SQL for one candle per bucket with a row. Buckets lie on the common grid, which begins on the first Monday
+ * SQL for one candle per token and bucket with a row. Buckets lie on the common grid, which begins on the first Monday
  * (docs/contract.md, section 4).
  */
-const toSql = (
-  { dataset, values, time: at }: Candles,
-  interval: Interval,
-  isToken: string,
-  toRecord: (values: string) => string,
-) => `
+const toSql = ({ dataset, values, time: at }: Candles, interval: Interval, toRecord: (values: string) => string) => `
 WITH toInt64(toUnixTimestamp(${at})) AS second
 SELECT token AS owner, fromUnixTimestamp64Milli((second - (second - ${MONDAY_SHIFT_MS / 1000}) % ${INTERVAL_SECONDS[interval]}) * 1000, 'UTC') AS row_at,
   max(${at}) AS as_of, ${toRecord(`row_at, ${values}`)} AS record
 FROM ${dataset.series.table} FINAL
-WHERE token ${isToken} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
+WHERE token ${IS_ANY} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
   AND ${at} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
 GROUP BY token, row_at`
-
-const IS_ONE = '= {token: UInt64}'
 
 /** Defines a route for one token's candles from stored rows (docs/contract.md, section 8). */
 export function defineCandles(candles: Candles): Route {
@@ -101,10 +94,10 @@ async function answerCandles(
     record: candles.candle,
     time: 'timestamp',
     intervals: candles.intervals,
-    sql: (interval) => toSql(candles, interval, IS_ONE, (values) => toObject(candles.candle, values)),
-    params: { token: token.key },
+    sql: (interval) => toSql(candles, interval, (values) => toObject(candles.candle, values)),
+    params: { entities: [token.key] },
     cached: { key: `${candles.path} ${token.key}` },
-    ...(candles.readUpTo === undefined ? {} : { readUpTo: candles.readUpTo(IS_ONE) }),
+    ...(candles.readUpTo === undefined ? {} : { readUpTo: candles.readUpTo }),
   }
   return (await answerQuestion(call, source, query, { frame: toTokenFrame(token) })).answer
 }
@@ -124,9 +117,9 @@ async function answerCandlesOfSeveral(
       name: nameOf(candles),
       dataset: candles.dataset,
       order: 'asc',
-      sql: inTableOrder(toSql(candles, interval, IS_ANY, owned.toRecord), 'asc'),
+      sql: inTableOrder(toSql(candles, interval, owned.toRecord), 'asc'),
       params: owned.params,
-      ...(candles.readUpTo === undefined ? {} : { readUpTo: candles.readUpTo(IS_ANY) }),
+      ...(candles.readUpTo === undefined ? {} : { readUpTo: candles.readUpTo }),
     },
     { ...query, interval },
   )

@@ -141,13 +141,13 @@ describe('documented routes', () => {
       ...['200', '304', '400', '401', '405', '406', '412', '416', '429', '500', '503'],
     ])
     expect(responses[200]?.content['application/json']?.schema).toMatchObject({
-      anyOf: ['Token', 'TokenWithSource'].map((name) => ({
-        type: 'array',
-        items: { $ref: `#/components/schemas/${name}` },
-      })),
+      type: 'array',
+      items: { $ref: '#/components/schemas/Token' },
     })
     const { Token, FinancialData } = document.components.schemas
     expect(Token?.additionalProperties).toBe(false)
+    expect(Token?.properties).toHaveProperty('source.type', ['string', 'null'])
+    expect(Token).toHaveProperty('required', expect.not.arrayContaining(['source']))
     expect(Token?.properties).toHaveProperty('financialData', { $ref: '#/components/schemas/FinancialData' })
     expect(FinancialData?.properties).toHaveProperty('tvl.type', ['number', 'null'])
     expect(FinancialData?.properties).toHaveProperty('lastUpdated.type', 'string')

@@ -97,7 +97,7 @@ assert<Is<(typeof daos)[number], components['schemas']['Dao']>>()
 assert<Is<components['schemas']['Dao']['token'], components['schemas']['DaoToken'] | null>>()
 const usual = createClient<paths>({ baseUrl: 'http://127.0.0.1:3000' })
 const { data: same = [] } = await usual.GET('/data/tokens')
-assert<Is<(typeof same)[number], components['schemas']['Token'] | components['schemas']['TokenWithSource']>>()
+assert<Is<(typeof same)[number], components['schemas']['Token']>>()
 // @ts-expect-error: a parameter that the operation does not have.
 await api.GET('/data/tokens', { params: { query: { symbol: 'UNI' } } })
 // @ts-expect-error: a start is wanted.
@@ -121,7 +121,7 @@ await api.GET('/data/tokens/historic-financial', { params: { query: { name: 'Uni
 ${DEFINITIONS}
 ${calls.join('\n')}
 const [token] = await api.listTokens({ query: { limit: 1 } })
-assert<Is<typeof token, api.Token | api.TokenWithSource | undefined>>()
+assert<Is<typeof token, api.Token | undefined>>()
 assert<Is<api.FinancialData['marketCap'], number | null>>()
 assert<Is<api.Dao['token'], api.DaoToken | null>>()
 `,

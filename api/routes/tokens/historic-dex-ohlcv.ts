@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { INTERVALS } from '../../../shared/intervals.ts'
 import { numberOrNull, timeValue, uint64 } from '../../../shared/record-values.ts'
+import { IS_ANY } from '../../formats/formats.ts'
 import { defineCandles } from '../../series/candles.ts'
 
 const candlePrice = (which: string) =>
@@ -38,8 +39,7 @@ export const historicDexOhlcvRoute = defineCandles({
   candle,
   time: 'traded_at',
   // Without trades of any value in 30 days the time does not advance, as for /data/tokens/dex-data.
-  readUpTo: (isToken) =>
-    `SELECT toUnixTimestamp64Milli(max(as_of)) AS newest FROM dex_data FINAL WHERE token ${isToken}`,
+  readUpTo: `SELECT toUnixTimestamp64Milli(max(as_of)) AS newest FROM dex_data FINAL WHERE token ${IS_ANY}`,
   // Sums of decimals do not depend on the order of the rows, which changes with every merge.
   values: `${priceOf('argMinIf')}, max(price), min(price), ${priceOf('argMaxIf')},
     toFloat64(sum(toDecimal128(amount_usd, 12))), toFloat64(sum(toDecimal256(amount, 18))), count(),
