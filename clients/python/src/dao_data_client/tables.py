@@ -35,7 +35,8 @@ def to_arrow(files: Iterable[IO[bytes]]) -> pyarrow.Table:
     import pyarrow
     import pyarrow.parquet
 
-    tables = [pyarrow.parquet.read_table(file) for file in files]
+    # A buffer is read by all threads at once; a file of Python only by one.
+    tables = [pyarrow.parquet.read_table(pyarrow.BufferReader(file.read())) for file in files]
     return tables[0] if len(tables) == 1 else pyarrow.concat_tables(tables)
 
 
