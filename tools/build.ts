@@ -17,7 +17,7 @@ import { buildClient } from './build-client.ts'
 import { ROOT, run, TSC } from './run.ts'
 
 /** Files that programs read at run time: migrations and their list, the registry, ClickHouse's profiles, samples, pages, weights. */
-const READ = new Set(['.sql', '.sha256', '.json', '.xml', '.csv', '.md', '.css', '.js', '.bin'])
+const READ = new Set(['.sql', '.sha256', '.json', '.xml', '.csv', '.md', '.css', '.js', '.bin', '.sh'])
 const FOLDERS = ['api', 'clickhouse', 'shared', 'tools', 'test', 'workers']
 
 /**

@@ -19,7 +19,8 @@ export interface Child {
 const MAX_OUTPUT = 2_000
 
 const ROOT = join(import.meta.dirname, '..')
-let compiledIn: string | undefined
+/** Programs that are compiled themselves run compiled ones. */
+let compiledIn = import.meta.filename.endsWith('.js') ? ROOT : undefined
 
 /** Makes later calls run the programs compiled into this folder by `build`. They start in half the time. */
 export function runCompiledIn(folder: string): void {

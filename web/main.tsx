@@ -2,6 +2,7 @@ import { render } from 'preact'
 import { App, isPage } from './app.tsx'
 import { followChanges } from './live.ts'
 import { EmbedPage } from './pages/embed.tsx'
+import { closeMenus } from './parts/menus.ts'
 import { followLinks, isEmbed } from './place.ts'
 import './styles/shell.css'
 import './styles/parts.css'
@@ -16,4 +17,5 @@ else {
   followLinks(isPage)
   render(<App />, root)
 }
+closeMenus()
 followChanges({ hasStream: !isEmbed })

@@ -16,6 +16,7 @@ export const READS: Readonly<Partial<Record<keyof paths, readonly string[]>>> = 
   '/data/daos/fees/historic': ['fees'],
   '/data/daos/governance/delegates': ['delegations', 'governors'],
   '/data/daos/governance/proposals': ['governance', 'governors'],
+  '/data/daos/governance/record': ['governance', 'governors', 'delegations'],
   '/data/daos/governance/summary': ['governance', 'prices'],
   '/data/daos/governance/voters': ['governance', 'governors'],
   '/data/daos/governance/votes': ['governance', 'governors'],

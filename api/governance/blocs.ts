@@ -16,7 +16,7 @@ export interface Bloc {
 }
 
 /** Two voters are linked if their choices differ on at most this share of the proposals. */
-export const MOST_DIFFERENT = 0.34
+const MOST_DIFFERENT = 0.34
 
 /** How long other requests may wait for the comparison of vectors, in milliseconds. */
 const TURN_MS = 20

@@ -97,7 +97,7 @@ const START_IDS = '{start_ids: Array(String)}'
  */
 const toBallots = (person: string, isWanted: string, more = '') => `
 SELECT ${person} AS person, w.key AS key${more}, any(w.is_known) AS is_known, any(w.is_onchain) AS is_onchain, any(w.ends) AS ends,
-  sum(toDecimal256(ifNull(c.voting_power, 0), 12)) AS power, countIf(isNull(c.voting_power)) > 0 AS is_unknown,
+  sum(toDecimal256(ifNull(c.voting_power, 0), 18)) AS power, countIf(isNull(c.voting_power)) > 0 AS is_unknown,
   min(c.created_at) AS first_at, max(c.created_at) AS last_at, if(min(c.choice) = max(c.choice), min(c.choice), '') AS choice,
   multiIf(any(w.leading) = '' OR choice = any(w.abstain) OR NOT match(choice, '^[0-9]+$'), NULL, choice = any(w.leading)) AS agrees
 FROM

@@ -102,7 +102,7 @@ const needsNothing = (route: Route) =>
 function withNeeded(target: Route, given: Given): Given {
   const needed = Object.entries(target.query)
     .filter(([name]) => name !== 'name' && name !== 'id' && !(name in given) && isTried(target, name))
-    .map(([name, schema]) => [name, exampleOf(schema as z.ZodType)])
+    .map(([name, schema]) => [name, String(exampleOf(schema as z.ZodType))])
   return { ...given, ...Object.fromEntries(needed) }
 }
 

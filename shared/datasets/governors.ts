@@ -59,7 +59,8 @@ const proposal = happened.extend({
 /** The text or the actions of a proposal after a change by its author. */
 const updated = happened.extend({ kind: z.literal('updated'), title: z.string(), body: z.string() })
 const updatedActions = happened.extend({ kind: z.literal('actions'), actions, calls: z.array(hash) })
-const outcome = happened.extend({ kind: z.enum(['canceled', 'executed']) })
+/** `tx` is the transaction. */
+const outcome = happened.extend({ kind: z.enum(['canceled', 'executed']), tx: hash })
 const queued = happened.extend({ kind: z.literal('queued'), executable_at: at.nullable() })
 const times = happened.extend({
   kind: z.literal('times'),
@@ -90,6 +91,7 @@ const timelock = happened.extend({
   expires_at: at.nullable(),
   block_number: z.int().nonnegative(),
   log_index: z.int().nonnegative(),
+  tx: hash,
 })
 const reading = happened.extend({ kind: z.literal('reading'), proposal: z.literal('') })
 
@@ -175,15 +177,15 @@ const toScore = (number: number) =>
  */
 const TIMELOCKED = `
   SELECT dao, space, proposal,
-    maxOrNullIf(at, step = 'canceled') AS canceled_at,
+    maxOrNullIf(at, step = 'canceled') AS canceled_at, argMaxIf(tx, at, step = 'executed') AS executed_tx,
     if(countIf(step = 'executed' AND isNull(eta)) > 0 OR (countIf(step = 'executed') > 0 AND countIf(step = 'executed') = any(calls)), maxOrNullIf(at, step = 'executed'), NULL) AS executed_at,
     maxOrNullIf(executable_at, step = 'scheduled') AS executable_at,
     maxOrNullIf(expires_at, step = 'scheduled') AS expires_at
   FROM
   (
     SELECT p.dao AS dao, p.space AS space, p.proposal AS proposal, any(length(p.calls)) AS calls,
-      argMax(tuple(t.step, t.at, t.eta, t.executable_at, t.expires_at), (t.block_number, t.log_index)) AS last,
-      last.1 AS step, last.2 AS at, last.3 AS eta, last.4 AS executable_at, last.5 AS expires_at
+      argMax(tuple(t.step, t.at, t.eta, t.executable_at, t.expires_at, t.tx), (t.block_number, t.log_index)) AS last,
+      last.1 AS step, last.2 AS at, last.3 AS eta, last.4 AS executable_at, last.5 AS expires_at, last.6 AS tx
     FROM
     (
       SELECT dao, space, proposal, arrayJoin(arrayDistinct(arrayConcat(operations, calls))) AS operation, calls, eta FROM
@@ -198,7 +200,7 @@ const TIMELOCKED = `
     ) AS p
     INNER JOIN
     (
-      SELECT dao, space, operation, step, at, eta, executable_at, expires_at, block_number, log_index FROM timelock_events FINAL
+      SELECT dao, space, operation, step, at, eta, executable_at, expires_at, block_number, log_index, tx FROM timelock_events FINAL
       WHERE dao IN {entities: Array(UInt64)}
     ) AS t ON t.dao = p.dao AND t.space = p.space AND t.operation = p.operation
     WHERE isNull(t.eta) OR t.eta = p.eta
@@ -214,7 +216,7 @@ const TIMELOCKED = `
 const PROPOSAL_DETAILS = `
 INSERT INTO dao_proposal_details (dao, space, proposal, title, voting_type, choices, scores, scores_total, votes, starts_at, ends_at,
   url, outcome, is_estimated, scores_exact, total_exact, decimals, body, queued_at, executable_at, executed_at, canceled_at, expires_at,
-  quorum, quorum_exact, quorum_counts, is_quorum_live, collected_at)
+  executed_tx, quorum, quorum_exact, quorum_counts, is_quorum_live, collected_at)
 WITH ${TOUCHED}
 SELECT e.dao, e.space, e.proposal, e.title, 'basic', e.choices, arrayResize(if(v.unknown > 0, v.scores, arrayMap(power -> ${toWholeTokens('power', 'v.decimals')}, v.powers)), length(e.choices)),
   if(v.unknown > 0, v.total, ${toWholeTokens('v.sum', 'v.decimals')}), v.votes,
@@ -225,6 +227,7 @@ SELECT e.dao, e.space, e.proposal, e.title, 'basic', e.choices, arrayResize(if(v
   e.body, e.queued_at, ifNull(l.executable_at, e.executable_at),
   if(outcome = 'executed', ifNull(e.executed_at, l.executed_at), NULL),
   if(outcome = 'canceled', ifNull(e.canceled_at, l.canceled_at), NULL), if(outcome = 'queued', l.expires_at, NULL),
+  multiIf(outcome != 'executed', '', isNotNull(e.executed_at), e.executed_tx, l.executed_tx),
   ${toWholeTokens('e.quorum_exact', 'e.quorum_decimals')}, e.quorum_exact, e.quorum_counts, e.is_quorum_live, now64(3, 'UTC')
 FROM
 (
@@ -233,6 +236,7 @@ FROM
     anyIf(url, kind = 'proposal') AS url,
     maxOrNullIf(at, kind = 'queued') AS queued_at, anyIf(executable_at, kind = 'queued') AS executable_at,
     maxOrNullIf(at, kind = 'executed') AS executed_at, maxOrNullIf(at, kind = 'canceled') AS canceled_at,
+    anyIf(tx, kind = 'executed') AS executed_tx,
     anyIf(starts_at, kind = 'times') AS starts_at, anyIf(ends_at, kind = 'times') AS ends_at,
     anyIf(is_estimated, kind = 'times') AS is_estimated,
     anyIf(quorum_exact, kind = 'quorum') AS quorum_exact, anyIf(toString(quorum_counts), kind = 'quorum') AS quorum_counts,

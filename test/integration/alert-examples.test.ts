@@ -117,6 +117,60 @@ const vote = (id: string, voter: string) =>
     ...{ choice: '1', voting_power: 1, collected_at: iso(stage.clock.now) },
   })
 
+/** A proposal with a quorum, of which each choice has some power; its space was just read. */
+const ofQuorum = async (
+  id: string,
+  {
+    ends,
+    quorum,
+    scores = [1],
+    hours = 60,
+    more = {},
+  }: { ends: number; quorum: number | null; scores?: number[]; hours?: number; more?: object },
+) => {
+  const { now } = stage.clock
+  const starts = ends - hours * HOUR_MS
+  await proposal(id, { created: starts, starts, ends })
+  await insert('dao_proposal_details', {
+    ...{
+      dao: dao('uniswap').key,
+      space: 'uniswap',
+      proposal: id,
+      title: `Proposal ${id}`,
+      choices: ['For', 'Against'],
+      scores,
+    },
+    ...{
+      starts_at: iso(starts),
+      ends_at: iso(ends),
+      quorum,
+      scores_state: 'pending',
+      collected_at: iso(now + 1),
+      ...more,
+    },
+  })
+  await insert('governance_readings', { dao: dao('uniswap').key, space: 'uniswap', read_at: iso(now) })
+}
+
+const cast = (id: string, voter: string, choice: string, power: number, hoursAgo = 0) =>
+  insert('governance_in', {
+    ...{ dao: dao('uniswap').key, space: 'uniswap', kind: 'vote', proposal: id, address: `0x${voter.repeat(40)}` },
+    ...{
+      at: iso(stage.clock.now - hoursAgo * HOUR_MS),
+      choice,
+      voting_power: power,
+      collected_at: iso(stage.clock.now),
+    },
+  })
+
+let changes = 0
+const movePower = (from: number, to: number) =>
+  insert('delegations_in', {
+    ...{ dao: dao('uniswap').key, space: dao('uniswap').votingToken?.space, kind: 'power', at: iso(stage.clock.now) },
+    ...{ block_number: ++changes, delegate: `0x${'d'.repeat(40)}`, decimals: 18, collected_at: iso(stage.clock.now) },
+    ...{ previous: `${from}${'0'.repeat(24)}`, power: `${to}${'0'.repeat(24)}` },
+  })
+
 /** What must not fire the example, and then what must. */
 interface Scenario {
   readonly before: () => Promise<unknown>
@@ -165,6 +219,31 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     after: () =>
       proposal('soon', { created: stage.clock.now, starts: stage.clock.now, ends: stage.clock.now + 20 * HOUR_MS }),
     title: /: vote ends soon$/,
+  },
+  'quorum-short': {
+    before: () => ofQuorum('far', { ends: stage.clock.now + 5 * DAY_MS, quorum: 10 }),
+    quiet: async () => {
+      await ofQuorum('enough', { ends: stage.clock.now + 20 * HOUR_MS, quorum: 10, scores: [4, 6] })
+      await ofQuorum('without', { ends: stage.clock.now + 20 * HOUR_MS, quorum: null })
+    },
+    after: () => ofQuorum('short', { ends: stage.clock.now + 20 * HOUR_MS, quorum: 10, scores: [4, 5] }),
+    title: /: quorum is not reached, and the vote ends soon$/,
+  },
+  'turned-votes': {
+    before: async () => {
+      await ofQuorum('turned', { ends: stage.clock.now + 30 * HOUR_MS, quorum: null })
+      await cast('turned', '1', '1', 10, 20)
+    },
+    quiet: () => cast('turned', '2', '2', 5),
+    after: () => cast('turned', '3', '2', 6),
+    title: /: leading choice changed$/,
+  },
+  // The quorum is 40 million.
+  'power-moves': {
+    before: () => movePower(10, 11),
+    quiet: () => movePower(11, 13),
+    after: () => movePower(13, 15),
+    title: /: a delegate gained 12\.5 % of the quorum$/,
   },
   'execution-reminder': {
     before: () => queued('later', { executable: stage.clock.now + 2 * DAY_MS }),
@@ -232,7 +311,7 @@ async function evaluate(rule: Rule) {
 describe('an example of docs/alerts.md', () => {
   it('is executed by this test', () => {
     expect(given.map(({ name }) => name)).toEqual(Object.keys(SCENARIOS))
-    expect(given).toHaveLength(11)
+    expect(given).toHaveLength(14)
   })
 
   it.each(Object.keys(SCENARIOS))('fires when its condition becomes true, and only then: %s', async (name) => {
@@ -292,5 +371,47 @@ describe('a queued proposal', () => {
     expect(await evaluate(isQueued)).toEqual([])
     await queued('waiting', { executable: now + 2 * DAY_MS })
     expect(await evaluate(isQueued)).toEqual([expect.stringMatching(/: proposal queued$/)])
+  })
+})
+
+describe('a proposal without its quorum', () => {
+  const toRule = (hours: number) => {
+    const rule = {
+      name: `short-${hours}`,
+      what: { kind: 'proposal', on: 'ending', hours, quorumShort: true },
+      who: { names: ['uniswap'] },
+    }
+    const [parsed] = parseRules(JSON.stringify({ rules: [rule] }), 'alerts.json', () => undefined).rules
+    return parsed ?? expect.fail(rule.name)
+  }
+  const SHORT = [expect.stringMatching(/: quorum is not reached, and the vote ends soon$/)]
+
+  it('fires once in the last hours, a short one in the second half of its vote, and not with old votes', async () => {
+    stage.clock.now += 2 * DAY_MS
+    const rule = toRule(24)
+    expect(await evaluate(rule)).toEqual([])
+    const ends = stage.clock.now + 25 * HOUR_MS
+    await ofQuorum('one', { ends, quorum: 10 })
+    await ofQuorum('short vote', { ends: stage.clock.now + 21 * HOUR_MS, quorum: 10, hours: 40 })
+    expect(await evaluate(rule)).toEqual([])
+    stage.clock.now += 2.5 * HOUR_MS
+    expect(await evaluate(rule)).toEqual([])
+    await ofQuorum('one', { ends, quorum: 10, scores: [3] })
+    expect(await evaluate(rule)).toEqual([...SHORT, ...SHORT])
+    stage.clock.now += HOUR_MS
+    await ofQuorum('one', { ends: ends + DAY_MS, quorum: 10, scores: [4] })
+    expect(await evaluate(rule)).toEqual([])
+  })
+
+  it('fires when the contract raises its quorum above the votes', async () => {
+    stage.clock.now += 3 * DAY_MS
+    const rule = toRule(24)
+    const ends = stage.clock.now + 20 * HOUR_MS
+    const live = { quorum_counts: 'for', is_quorum_live: true }
+    await ofQuorum('live', { ends, quorum: 5, scores: [5, 1], more: live })
+    expect(await evaluate(rule)).toEqual([])
+    stage.clock.now += 10 * HOUR_MS
+    await ofQuorum('live', { ends, quorum: 7, scores: [5, 1], more: live })
+    expect(await evaluate(rule)).toEqual(SHORT)
   })
 })

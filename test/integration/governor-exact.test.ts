@@ -126,8 +126,8 @@ describe('data of an earlier version', () => {
       `INSERT INTO dao_cast_votes SELECT * REPLACE('{}' AS choice, 1020 AS voting_power, [] AS choice_powers, ${LATER}) FROM dao_cast_votes FINAL`,
       `INSERT INTO governor_events SELECT * REPLACE('wrong' AS title, [] AS actions, ${LATER}) FROM governor_events FINAL WHERE kind = 'proposal'`,
       `INSERT INTO dao_proposal_details SELECT * REPLACE('wrong' AS title, [9, 9, 9] AS scores, ${LATER}) FROM dao_proposal_details FINAL`,
-      "INSERT INTO job_state SELECT job, replace(name, '.operations', '.exact'), value, written_at FROM job_state FINAL WHERE name LIKE '%.operations'",
-      "INSERT INTO job_state SELECT job, name, '', written_at + INTERVAL 1 MILLISECOND FROM job_state FINAL WHERE name LIKE '%.operations'",
+      "INSERT INTO job_state SELECT job, replace(name, '.quorums', '.exact'), value, written_at FROM job_state FINAL WHERE name LIKE '%.quorums'",
+      "INSERT INTO job_state SELECT job, name, '', written_at + INTERVAL 1 MILLISECOND FROM job_state FINAL WHERE name LIKE '%.quorums'",
     ])
       await db.command({ name: 'an earlier version', sql })
     pipeline.changeFeed.commit('governors')

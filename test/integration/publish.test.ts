@@ -508,6 +508,28 @@ describe('publish', () => {
   })
 })
 
+it('tables.sql copies the views of load.sql into a file that other tools open', async () => {
+  const file = join(folder, 'dao-data.duckdb')
+  const tables = await readFile(join(import.meta.dirname, '../../integrations/duckdb/tables.sql'), 'utf8')
+  const run = async (...statements: readonly string[]) => {
+    const instance = await DuckDBInstance.create(file)
+    const connection = await instance.connect()
+    for (const statement of statements.slice(0, -1)) await connection.run(statement)
+    const rows = (await connection.runAndReadAll(statements.at(-1) ?? '')).getRowObjectsJson()
+    connection.closeSync()
+    instance.closeSync()
+    return rows
+  }
+  const views = await readFile(join(folder, 'load.sql'), 'utf8')
+  await run(`SET VARIABLE published = '${folder}'`, views, tables, 'SELECT 1')
+  const names = [...tables.matchAll(/TABLE bi\.(\w+) AS/g)].map(([, name]) => name)
+  expect(names.length).toBe(10)
+  for (const name of names)
+    expect(await run(`SELECT count(*)::INT AS rows FROM bi.${name}`), name).not.toEqual([{ rows: 0 }])
+  expect(await run('SELECT DISTINCT interval FROM bi.prices')).toEqual([{ interval: '1d' }])
+  await rm(file)
+})
+
 describe('load.sql', () => {
   /** Prints the rows of a statement by DuckDB over load.sql, in a process with another time zone. */
   const inNewYork = async (sql: string): Promise<unknown> => {

@@ -9,11 +9,12 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { z } from 'zod'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createDatabase } from '../../shared/store/store.ts'
+import { makePythonClient } from '../../tools/build-python-client.ts'
 import { publish } from '../../workers/publish/publish.ts'
 import { openFolder } from '../../workers/publish/target.ts'
 import { createTestConfig } from '../support/database.ts'
-import { DEMO_NOW, startDemo } from '../support/demo.ts'
-import { findPython, runsPython } from '../support/python.ts'
+import { DEMO_NOW, type Demo, startDemo } from '../support/demo.ts'
+import { findPython, PYTHON_SOURCES, runsPython } from '../support/python.ts'
 import { silent } from '../support/silent.ts'
 
 const NOTEBOOKS = join(import.meta.dirname, '../../docs/notebooks')
@@ -116,10 +117,11 @@ async function readColumns({ path, columns }: z.infer<typeof requested>) {
   }
 }
 
-async function runNotebook(name: string, published: string) {
+async function runNotebook(name: string, settings: Readonly<Record<string, string>>) {
   const { cells } = notebook.parse(JSON.parse(await readFile(join(NOTEBOOKS, name), 'utf8')))
   const sources = cells.filter(({ cell_type }) => cell_type === 'code').map(({ source }) => source.join(''))
-  const env = { ...process.env, PUBLISHED: published, HAS_ENGINE: String(hasEngine) }
+  const paths = { PYTHONPATH: PYTHON_SOURCES, PYTHONDONTWRITEBYTECODE: '1' }
+  const env = { ...process.env, ...paths, ...settings, HAS_ENGINE: String(hasEngine) }
   const child = spawn(String(python), ['-c', RUNNER], { stdio: ['pipe', 'pipe', 'pipe'], env })
   let errors = ''
   child.stderr.setEncoding('utf8').on('data', (text) => (errors += text))
@@ -156,7 +158,7 @@ describe.skipIf(python === undefined)('notebooks over the publication of the dem
   })
 
   it('draw three plots from the published files', async () => {
-    const { plots, tables } = await runNotebook('publication.ipynb', folder)
+    const { plots, tables } = await runNotebook('publication.ipynb', { PUBLISHED: folder })
     expect(plots.map(({ title }) => title)).toEqual([
       'Largest tokens, first day = 100',
       'Largest treasuries, million USD',
@@ -166,5 +168,50 @@ describe.skipIf(python === undefined)('notebooks over the publication of the dem
     expect([prices, treasuries]).toEqual([6, 30])
     expect(votes).toBeGreaterThan(0)
     expect(tables[0]?.[0]).toBe(20)
+  })
+})
+
+/** Questions to a running service, with the Python client. */
+describe.skipIf(python === undefined)('notebooks over the API of the demo', () => {
+  let demo: Demo
+  beforeAll(async () => {
+    makePythonClient()
+    demo = await startDemo()
+  })
+  afterAll(() => demo?.close())
+
+  // The demo of the tests has prices of a week.
+  const run = (name: string) => runNotebook(name, { DAO_DATA_URL: demo.url, START: '2026-05-01' })
+
+  it('compare the power of delegates with their votes', async () => {
+    const { plots, tables } = await run('delegates.ipynb')
+    expect(plots.map(({ title }) => title)).toEqual([
+      'Largest delegates of Uniswap, percent of the delegated power',
+      expect.stringMatching(/^Power of 0x[0-9a-f]{6}, million votes$/),
+    ])
+    expect(plots[0]?.marks).toBe(15)
+    expect(tables).toEqual([
+      [5, 9],
+      [4, 2],
+      [expect.any(Number), 2],
+    ])
+  })
+
+  it('split treasuries by kind of asset', async () => {
+    const { plots, tables } = await run('treasuries.ipynb')
+    expect(plots.map(({ marks }) => marks)).toEqual([36, 11, 2])
+    expect(tables[0]).toEqual([10, 4])
+  })
+
+  it('compare the Index with baskets', async () => {
+    const { plots, tables } = await run('index-and-baskets.ipynb')
+    expect(plots.map(({ title, marks }) => [title, marks])).toEqual([
+      ['Baskets, first day = 100', 3],
+      ['The Index and its weights of today, first day = 100', 2],
+    ])
+    expect(tables.slice(1)).toEqual([
+      [1, 3],
+      [3, 3],
+    ])
   })
 })

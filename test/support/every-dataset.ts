@@ -3,6 +3,7 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/store.ts'
 import { storeMarket } from './market.ts'
 import { storeQuotes } from './quotes.ts'
+import { toFlow } from './stored-flows.ts'
 
 const DAY = 86_400_000
 
@@ -236,6 +237,24 @@ async function storeDelegations(db: Database, dao: Dao | undefined, now: number)
 }
 
 /** Stores rows of every dataset that is served as records, with nulls, ties, gaps and texts that need quoting. */
+/** Transfers of a treasury: payments with and without a price, and a label with quotes. */
+async function storeFlows(db: Database, dao: number, now: number): Promise<void> {
+  const rows = Array.from({ length: 9 }, (_, n) =>
+    toFlow(n, {
+      ...{
+        dao,
+        wallet: address(1),
+        counterparty: address(20 + (n % 3)),
+        at: new Date(now - n * 5 * DAY).toISOString(),
+      },
+      ...{ kind: n % 2 === 0 ? 'spending' : 'income', base_units: `${n + 1}${'0'.repeat(17)}` },
+      ...{ counterparty_label: n % 3 === 0 ? 'A "label", quoted' : '', decimals: n === 8 ? null : 18 },
+      ...(n % 4 === 0 ? { contract_address: address(3), symbol: 'LP,2' } : {}),
+    }),
+  )
+  await db.insert({ table: 'treasury_flows', rows })
+}
+
 export async function storeEveryDataset(db: Database, registry: Registry, now: number): Promise<void> {
   const daos = registry.daos.filter(({ live, token }) => live && token !== null).slice(0, ENTITIES)
   const tokens = daos.map(({ token }) => registry.tokenById.get(token ?? '')?.key ?? 0)
@@ -245,6 +264,7 @@ export async function storeEveryDataset(db: Database, registry: Registry, now: n
     daos.map(({ key }) => key),
     now,
   )
+  await storeFlows(db, registry.daoBySlug.get('ens')?.key ?? 0, now)
   await storeAlerts(db, registry, now)
   for (const slug of ['aave', 'uniswap']) await storeDelegations(db, registry.daoBySlug.get(slug), now)
   await storeGovernance(

@@ -44,6 +44,16 @@ describe.skipIf(!hasBrowser)('page of a voter', () => {
     await settled(page)
     const votes = await votesOf(address)
     expect(votes.length).toBeGreaterThan(1)
+    const record = await get<{ voted: number; missedProposals: readonly unknown[] }>(
+      `record?id=${UNISWAP}&address=${address}`,
+    )
+    const recorded = region(page, 'Record in Uniswap, 90 days')
+    const voted = recorded
+      .locator('div', { hasText: /^Voted/ })
+      .locator('data')
+      .first()
+    expect(Number(await voted.getAttribute('value'))).toBe(record.voted)
+    expect(await recorded.locator('tbody tr').count()).toBe(record.missedProposals.length)
     const rows = region(page, 'Votes in Uniswap').locator('tbody tr')
     expect(await rows.count()).toBe(Math.min(100, votes.length))
     const [first] = votes
@@ -70,6 +80,25 @@ describe.skipIf(!hasBrowser)('page of a voter', () => {
     const lines = (await (await fetch(href ?? '')).text()).trimEnd().split('\n')
     expect(lines.length - 1).toBe((await votesOf(delegate)).length)
     expect(lines[0]).toContain('choiceText')
+    await close()
+  })
+
+  it('closes a menu by Escape, by a click outside, and when another one opens', async () => {
+    const { page, close } = await open(`/voters/${delegate}`)
+    const [daos, votes] = [region(page, 'DAOs'), region(page, 'Votes in Uniswap')]
+    const isOpen = (card: typeof daos) => card.locator('details.open-as').evaluate((menu) => menu.hasAttribute('open'))
+    await votes.locator('tbody tr').first().waitFor()
+    await daos.getByText('Open as').click()
+    expect(await isOpen(daos)).toBe(true)
+    await daos.getByRole('link', { name: 'CSV', exact: true }).focus()
+    await page.keyboard.press('Escape')
+    expect(await isOpen(daos)).toBe(false)
+    expect(await page.evaluate(() => document.activeElement?.tagName)).toBe('SUMMARY')
+    await daos.getByText('Open as').click()
+    await votes.getByText('Open as').click()
+    expect([await isOpen(daos), await isOpen(votes)]).toEqual([false, true])
+    await page.getByRole('heading', { level: 1 }).click()
+    expect(await isOpen(votes)).toBe(false)
     await close()
   })
 

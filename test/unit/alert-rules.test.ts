@@ -81,7 +81,7 @@ describe('parseRules', () => {
     [
       'a cooldown of events',
       'rules:\n  - name: a\n    cooldown: 1h\n    what: {kind: treasury, movedUsd: 1}\n',
-      /:3:15: rules\[0\]\.cooldown: is not for proposals and treasuries/,
+      /:3:15: rules\[0\]\.cooldown: is not for proposals, powers and treasuries/,
     ],
     [
       'a wrong duration',
@@ -101,7 +101,7 @@ describe('parseRules', () => {
     [
       'hours at another event',
       'rules:\n  - {name: a, what: {kind: proposal, on: created, hours: 3}}\n',
-      /hours is for "on: ending" and "on: executable"/,
+      /hours is for "on: ending", "on: flipped" and "on: executable"/,
     ],
     ['broken YAML', 'rules: [\n', /alerts\.yaml:\d+:\d+: /],
     [

@@ -118,6 +118,17 @@ const CHARTS: readonly (readonly [title: string, drawing: Drawing])[] = [
   ],
   ['Bars', { kind: 'bars', as: 'usd', times, lines: [{ name: 'volume', values: wave(5e6, 3) }] }],
   [
+    'Income and spending',
+    {
+      ...{ kind: 'flows', as: 'usd', times },
+      lines: [
+        { name: 'income', values: wave(5e6, 3) },
+        { name: 'spending', values: wave(4e6, 1).map((value) => -value) },
+        { name: 'net', values: wave(5e6, 3).map((value, day) => value - (wave(4e6, 1)[day] ?? 0)) },
+      ],
+    },
+  ],
+  [
     'Candles',
     {
       ...{ kind: 'candles', as: 'usd', times },

@@ -210,6 +210,26 @@ export const KINDS: Readonly<Record<string, Kind>> = {
       toDirection({ any: 'in or out', in: 'in', out: 'out' }),
     ],
   },
+  flow: {
+    title: 'A treasury pays or receives',
+    about: () => 'dao',
+    isOnce: true,
+    fields: [
+      { name: 'overUsd', label: 'At least, in US dollars', check: toNumberCheck(0), usual: '1000000', isNumber: true },
+      toDirection({ any: 'in or out', in: 'in', out: 'out' }),
+      {
+        ...{ name: 'flowKind', label: 'Kind', isOptional: true, usual: '' },
+        options: [
+          ['', 'any'],
+          ...toOptions({ income: 'income', spending: 'spending', investment: 'investment', swap: 'swap' }),
+        ],
+      },
+      {
+        ...{ name: 'counterparty', label: 'Other address', usual: 'any' },
+        options: toOptions({ any: 'any', unknown: 'without a known name' }),
+      },
+    ],
+  },
   dataset: {
     title: 'A dataset is stale, incomplete or corrected',
     about: () => 'none',

@@ -15,6 +15,7 @@ import { RANGES } from '../ranges.ts'
 import { useDataMarks } from './gaps.tsx'
 import { useVoteEnds } from './proposals.tsx'
 import { compareAssets, sumByAsset } from './treasury-assets.ts'
+import { TreasuryFlows } from './treasury-flows.tsx'
 
 const NO_PRICE = 'No source has a price.'
 const NO_TREASURY = 'No treasury of this DAO is collected.'
@@ -241,7 +242,7 @@ function Holdings({ id, chains }: { id: string; chains: ReadonlyMap<string, stri
   )
 }
 
-/** The treasury of a DAO: its total, its history, its change by asset, and its holdings by asset, chain and address. */
+/** The treasury of a DAO: its total, its history, its transfers, its change by asset, and its holdings by asset, chain and address. */
 export function Treasury({ id, name }: { id: string; name: string }) {
   const { received } = useAnswer(toQuestion('/data/chains', {}))
   const chains = new Map(received?.data.map(({ _id, name: chain }) => [_id, chain]))
@@ -249,6 +250,7 @@ export function Treasury({ id, name }: { id: string; name: string }) {
     <div class="column">
       <Summary id={id} />
       <TreasuryHistory id={id} name={name} />
+      <TreasuryFlows id={id} name={name} />
       <TreasuryAssets id={id} chains={chains} />
       <Holdings id={id} chains={chains} />
     </div>

@@ -7,6 +7,7 @@ import { Shown } from '../parts/shown.tsx'
 import { useTitle } from '../parts/title.ts'
 import { TimeValue, Unknown, Value } from '../parts/value.tsx'
 import { go, query, withQuery } from '../place.ts'
+import { VotingRecord } from './voter-record.tsx'
 
 type Membership = Answer<'/data/voters'>[number]
 
@@ -153,6 +154,14 @@ export function VoterPage({ address }: { address: string }) {
           now; in DAOs without collected delegations, the power of its latest vote.
         </p>
       </Card>
+      {chosen !== undefined && (
+        <VotingRecord
+          key={`record ${chosen.dao}`}
+          address={address.toLowerCase()}
+          dao={chosen.dao}
+          name={chosen.name}
+        />
+      )}
       {chosen !== undefined && <Votes key={chosen.dao} address={address.toLowerCase()} of={chosen} all={all} />}
     </div>
   )

@@ -1,5 +1,6 @@
 import type { ConditionContext, Evaluate, Result } from './conditions/condition.ts'
 import { evaluateDatasets, evaluateProviders } from './conditions/data-quality.ts'
+import { evaluateFlows } from './conditions/flows.ts'
 import { evaluateLists } from './conditions/lists.ts'
 import { evaluatePowerMoves } from './conditions/power-moves.ts'
 import { evaluateProposals } from './conditions/proposals.ts'
@@ -14,6 +15,7 @@ const EVALUATE: { readonly [K in What['kind']]: Evaluate<K> } = {
   proposal: evaluateProposals,
   powerMove: evaluatePowerMoves,
   treasury: evaluateTreasuries,
+  flow: evaluateFlows,
   dataset: evaluateDatasets,
   provider: evaluateProviders,
 }

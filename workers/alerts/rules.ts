@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { datasets } from '../../shared/datasets/list.ts'
+import { FLOW_KINDS } from '../../shared/datasets/treasury-flows.ts'
 import { toId } from '../../shared/ids.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -99,6 +100,16 @@ const treasury = z.strictObject({
   direction: z.enum(['in', 'out', 'any']).default('any'),
 })
 
+const flow = z.strictObject({
+  kind: z.literal('flow'),
+  /** The smallest value of a transfer in US dollars, at the price of its day. */
+  overUsd: z.number().positive(),
+  direction: z.enum(['in', 'out', 'any']).default('any'),
+  /** Without it, all kinds but spam, swaps and internal transfers. */
+  flowKind: z.enum(FLOW_KINDS).exclude(['spam']).optional(),
+  counterparty: z.enum(['any', 'unknown']).default('any'),
+})
+
 const DATASET_NAMES = datasets.map((dataset) => dataset.name) as [string, ...string[]]
 
 const dataset = z
@@ -122,7 +133,7 @@ const provider = z.strictObject({
   failingFor: duration.default(0),
 })
 
-const what = z.discriminatedUnion('kind', [level, move, list, proposal, powerMove, treasury, dataset, provider])
+const what = z.discriminatedUnion('kind', [level, move, list, proposal, powerMove, treasury, flow, dataset, provider])
 
 const some = z
   .strictObject({
@@ -142,7 +153,7 @@ const rule = z.strictObject({
   digest: z.enum(['hourly', 'daily']).optional(),
   paused: z.boolean().default(false),
 })
-const FIRING_ONCE: readonly string[] = ['proposal', 'powerMove', 'treasury']
+const FIRING_ONCE: readonly string[] = ['proposal', 'powerMove', 'treasury', 'flow']
 const ruleWithCooldown = rule.refine(({ what: { kind }, cooldown }) => cooldown === 0 || !FIRING_ONCE.includes(kind), {
   path: ['cooldown'],
   error: 'is not for proposals, powers and treasuries: each event fires once',
@@ -234,6 +245,7 @@ export function toDatasets(condition: What): readonly string[] {
   if (condition.kind === 'proposal') return ['governance', 'governors']
   if (condition.kind === 'powerMove') return ['delegations', 'governors']
   if (condition.kind === 'treasury') return ['treasury']
+  if (condition.kind === 'flow') return ['treasury-flows']
   if (condition.kind === 'dataset') return [condition.dataset]
   return []
 }

@@ -107,7 +107,7 @@ function toEventRows(one: Happened): Candidate<GovernorsRow>[] {
       return [{ ...toIdentity(one), kind: 'times', ...times, is_estimated: false }]
     }
     default:
-      return [{ ...toIdentity(one), kind: event.kind }]
+      return [{ ...toIdentity(one), kind: event.kind, tx: log.transactionHash }]
   }
 }
 

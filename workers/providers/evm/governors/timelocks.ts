@@ -143,7 +143,7 @@ function toEventRows({ contract, event, log, time }: Event): Candidate<Governors
     executable_at: executableAt === undefined ? null : toTimeOrNull(Number(executableAt)),
     expires_at: eta === undefined ? null : toTimeOrNull(Number(eta) + contract.graceSeconds),
   }
-  const where = { block_number: log.blockNumber, log_index: log.logIndex }
+  const where = { block_number: log.blockNumber, log_index: log.logIndex, tx: log.transactionHash }
   return contract.owners.map(({ dao, space }) => ({
     ...{ dao, space, kind: 'timelock', proposal: '', at: toIso(time * 1000), operation, step },
     ...times,

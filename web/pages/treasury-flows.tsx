@@ -1,0 +1,190 @@
+import { useAnswer } from '../answers.ts'
+import { useStart } from '../clock.ts'
+import { toShort } from '../format.ts'
+import { toQuestion } from '../interface.ts'
+import { Card, Stat, Stats } from '../parts/card.tsx'
+import { RecordTable } from '../parts/record-table.tsx'
+import { SeriesChart } from '../parts/series-chart.tsx'
+import { isNone, Shown } from '../parts/shown.tsx'
+import { DayValue, TimeValue, Value } from '../parts/value.tsx'
+import { toMonths } from './flow-months.ts'
+
+const NO_PRICE = 'No stored price of that day.'
+const NO_FLOWS = 'No transfers of this treasury are collected.'
+/** Rows of a table of payments or addresses. */
+const MOST = 10
+
+/** Income and spending of a treasury by month. */
+export function FlowHistory({ id, name }: { id: string; name: string }) {
+  const start = useStart('all', '1d')
+  const question = toQuestion('/data/daos/treasury/flows/historic', {
+    ...{ id, start, interval: '1M', by: 'kind', order: 'asc', limit: 1_000 },
+  })
+  const series = useAnswer(question)
+  if (isNone(series)) return null
+  return (
+    <SeriesChart
+      title="Income and spending by month"
+      name={`${name}: income and spending by month`}
+      question={question}
+      series={series}
+      toDrawing={toMonths}
+      isLow
+    />
+  )
+}
+
+/** How long the treasury lasts, with the definition in words. */
+export function Runway({ id }: { id: string }) {
+  const question = toQuestion('/data/daos/treasury/runway', { id: [id] })
+  const runways = useAnswer(question)
+  return (
+    <Card title="Runway" question={question} facts={runways.received?.facts}>
+      <Shown of={runways} what="the runway" isEmpty={(data) => data.length === 0} empty={NO_FLOWS}>
+        {([record]) =>
+          record !== undefined && (
+            <>
+              <Stats>
+                <Stat name="Years">
+                  <Value of={record.years} as="amount" why={record.text} />
+                </Stat>
+                <Stat name="Assets without own token">
+                  <Value of={record.assets.valueUsd} as="usd" why="No current holdings are known." />
+                </Stat>
+                <Stat name="Spending, 365 days">
+                  <Value of={record.burn.outUsd} as="usd" why={record.text} />
+                </Stat>
+                <Stat name="Income, 365 days">
+                  <Value of={record.burn.inUsd} as="usd" why={record.text} />
+                </Stat>
+              </Stats>
+              <p class="note">{record.text}</p>
+            </>
+          )
+        }
+      </Shown>
+    </Card>
+  )
+}
+
+/** Explorers of chains by their EIP-155 number. */
+const EXPLORERS: Readonly<Record<number, string>> = {
+  1: 'https://etherscan.io',
+  10: 'https://optimistic.etherscan.io',
+  56: 'https://bscscan.com',
+  137: 'https://polygonscan.com',
+  8453: 'https://basescan.org',
+  42161: 'https://arbiscan.io',
+  43114: 'https://snowscan.xyz',
+}
+
+/** The short form of a hash or address, linked to its page at the explorer of its chain if one is known. */
+function AtExplorer({ explorer, path, text }: { explorer: string | undefined; path: string; text: string }) {
+  const short = <code title={text}>{toShort(text)}</code>
+  return explorer === undefined ? (
+    short
+  ) : (
+    <a href={`${explorer}/${path}/${text}`} rel="noreferrer">
+      {short}
+    </a>
+  )
+}
+
+/** The largest payments of a treasury, with links to their transactions and proposals. */
+export function LargestPayments({ id, most = MOST }: { id: string; most?: number }) {
+  const query = { id, kind: 'spending', sort: '-valueUsd', limit: most } as const
+  const question = toQuestion('/data/daos/treasury/flows', query)
+  const payments = useAnswer(question)
+  const chains = useAnswer(toQuestion('/data/chains', {})).received?.data
+  const explorerOf = (chain: string) => EXPLORERS[chains?.find(({ _id }) => _id === chain)?.chainId ?? 0]
+  if (isNone(payments)) return null
+  return (
+    <Card title="Largest payments" question={question} facts={payments.received?.facts}>
+      <Shown of={payments} what="payments" rows={most}>
+        {(data) => (
+          <RecordTable
+            caption="Largest payments"
+            records={data}
+            keyOf={({ _id }) => _id}
+            columns={[
+              { title: 'Day', cell: ({ recordedAt }) => <DayValue at={recordedAt} /> },
+              {
+                title: 'To',
+                cell: ({ counterparty, counterpartyLabel, chain }) =>
+                  counterpartyLabel ?? <AtExplorer explorer={explorerOf(chain)} path="address" text={counterparty} />,
+              },
+              { title: 'Value', isNumber: true, cell: (one) => <Value of={one.valueUsd} as="usd" why={NO_PRICE} /> },
+              {
+                title: 'Quantity',
+                isNumber: true,
+                cell: ({ quantity, symbol }) => (
+                  <>
+                    <Value of={quantity} as="amount" why="The contract has no decimals." /> {symbol}
+                  </>
+                ),
+              },
+              { title: 'Category', cell: ({ category }) => category ?? '' },
+              {
+                title: 'Proposal',
+                cell: ({ dao, proposal }) =>
+                  proposal === null ? '' : <a href={`daos/${dao}/proposals/${proposal}`}>proposal</a>,
+              },
+              {
+                title: 'Transaction',
+                cell: ({ transactionHash, chain }) => (
+                  <AtExplorer explorer={explorerOf(chain)} path="tx" text={transactionHash} />
+                ),
+              },
+            ]}
+          />
+        )}
+      </Shown>
+    </Card>
+  )
+}
+
+/** The addresses that a treasury paid most, or that paid it most. */
+function Counterparties({ id, direction, title }: { id: string; direction: 'in' | 'out'; title: string }) {
+  const query = { id, direction, kind: direction === 'in' ? 'income' : 'spending', limit: MOST } as const
+  const question = toQuestion('/data/daos/treasury/flows/counterparties', query)
+  const addresses = useAnswer(question)
+  if (isNone(addresses)) return null
+  return (
+    <Card title={title} question={question} facts={addresses.received?.facts}>
+      <Shown of={addresses} what="addresses" rows={MOST}>
+        {(data) => (
+          <RecordTable
+            caption={title}
+            records={data}
+            keyOf={({ counterparty }) => counterparty}
+            columns={[
+              {
+                title: 'Address',
+                cell: ({ counterparty, counterpartyLabel }) =>
+                  counterpartyLabel ?? <code title={counterparty}>{toShort(counterparty)}</code>,
+              },
+              { title: 'Value', isNumber: true, cell: (one) => <Value of={one.valueUsd} as="usd" why={NO_PRICE} /> },
+              { title: 'Transfers', isNumber: true, cell: ({ transfers }) => <Value of={transfers} as="count" /> },
+              { title: 'Last', cell: ({ lastAt }) => <TimeValue at={lastAt} /> },
+            ]}
+          />
+        )}
+      </Shown>
+    </Card>
+  )
+}
+
+/** What a treasury received and spent, and how long it lasts. */
+export function TreasuryFlows({ id, name }: { id: string; name: string }) {
+  return (
+    <>
+      <Runway id={id} />
+      <FlowHistory id={id} name={name} />
+      <LargestPayments id={id} />
+      <div class="grid">
+        <Counterparties id={id} direction="out" title="Paid most" />
+        <Counterparties id={id} direction="in" title="Received most from" />
+      </div>
+    </>
+  )
+}
