@@ -9,8 +9,8 @@ import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { useTitle } from '../parts/title.ts'
 import { TimeValue, Unknown, Value } from '../parts/value.tsx'
-import { Flagged, isWeb, type Proposal, State } from './proposals.tsx'
-import { QuorumProgress, VoteResult } from './voted.tsx'
+import { Flagged, isWeb, State } from './proposals.tsx'
+import { type Proposal, QuorumProgress, VoteResult } from './voted.tsx'
 import { Voter } from './voters.tsx'
 
 const MOST_VOTES = 100

@@ -1,13 +1,13 @@
 import { useMemo } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
 import { now } from '../clock.ts'
-import { type Answer, toQuestion } from '../interface.ts'
+import { toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import type { ChartEvent } from '../parts/drawing.ts'
 import { type Column, RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { DayValue, TimeValue, Unknown, Until, Value } from '../parts/value.tsx'
-import { QuorumText, VoteResult } from './voted.tsx'
+import { type Proposal, QuorumText, VoteResult } from './voted.tsx'
 
 const NONE = 'No proposals yet.'
 const NO_SPACES = 'No proposals of any DAO were read yet.'
@@ -15,8 +15,6 @@ const MOST = 10
 const MOST_OF_ALL = 5
 /** Rows of two lines, as high as five rows of one line. */
 const MOST_ENDING = 4
-
-export type Proposal = Answer<'/data/daos/governance/proposals'>[number]
 
 /** Only web addresses become links: the provider's text may be anything. */
 export const isWeb = (url: string | null): url is string => url !== null && /^https?:\/\//.test(url)
