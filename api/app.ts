@@ -6,11 +6,13 @@ import type { Admission, AdmissionOptions, RateDecision } from './admission/admi
 import { type Cache, createCaches } from './cache/cache.ts'
 import { createCounts } from './coverage/counts.ts'
 import { FIXED_HEADERS, type FlatHeaders, setHeaders, toPreflightHeaders } from './http/headers.ts'
+import { onClose } from './http/pipelining.ts'
 import { createConnect } from './live/connect.ts'
 import type { McpEndpoint } from './mcp/endpoint.ts'
 import { MCP_METHODS, MCP_PATH } from './mcp/path.ts'
 import { toOpenApi } from './openapi/document.ts'
 import type { OpenApi } from './openapi/shape.ts'
+import { toOpenApi32 } from './openapi/streams.ts'
 import { createOembed } from './pages/cards.ts'
 import { createDocs } from './pages/docs.ts'
 import { createExplorer } from './pages/explorer.ts'
@@ -160,7 +162,11 @@ export function createApp(options: Options): RequestListener {
     document ??= toOpenApi(routes)
     return document
   }
-  const all: readonly Route[] = [...routes, openApiRoute(toDocument)]
+  const all: readonly Route[] = [
+    ...routes,
+    openApiRoute('3.1', toDocument),
+    openApiRoute('3.2', () => toOpenApi32(toDocument(), routes)),
+  ]
 
   const findRoute = createRouteFinder(all)
   const { warmStart, stopping } = options
@@ -223,7 +229,7 @@ export function createApp(options: Options): RequestListener {
   app.use(createDocs(compression))
   app.use(createOembed(options))
   app.use(createPictures(appContext, { serving, admission, compression }))
-  app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl, compression }))
+  app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl, registry: options.registry, compression }))
   const logos = createLogos(options, { compression, log })
   app.use(logos.handler)
   app.use(createExplorer({ ...options, ...admission, files, compression, logos: logos.version }))
@@ -246,7 +252,7 @@ export function createApp(options: Options): RequestListener {
     Object.assign(response, { locals })
     setHeaders(response, context.limit ?? [])
     const headTime = noteHead(response)
-    response.once('close', () => {
+    onClose(response, () => {
       // The duration of an endless response depends on the client, not on the service.
       if (route?.isEndless && response.statusCode === 200) return
       metrics.of(locals.route ?? 'none').requested(response.statusCode, (headTime() - startedAt) / 1000)

@@ -13,12 +13,15 @@ import { changesRoute } from './routes/changes.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
 import { feesHistoricRoute } from './routes/daos/fees/historic.ts'
 import { feesRoute } from './routes/daos/fees.ts'
+import { governanceBlocsRoute } from './routes/daos/governance/blocs.ts'
 import { governanceConcentrationRoute } from './routes/daos/governance/concentration.ts'
 import { delegateHistoryRoute } from './routes/daos/governance/delegates/historic.ts'
 import { governanceDelegatesRoute } from './routes/daos/governance/delegates.ts'
 import { governanceDelegationsRoute } from './routes/daos/governance/delegations.ts'
 import { governanceActionsRoute } from './routes/daos/governance/proposals/actions.ts'
 import { governanceProposalsRoute } from './routes/daos/governance/proposals.ts'
+import { governanceRecordRoute } from './routes/daos/governance/record.ts'
+import { governanceRecordsRoute } from './routes/daos/governance/records.ts'
 import { governanceSummaryRoute } from './routes/daos/governance/summary.ts'
 import { governanceVotersRoute } from './routes/daos/governance/voters.ts'
 import { governanceVotesRoute } from './routes/daos/governance/votes.ts'
@@ -30,10 +33,14 @@ import { historicTelegramRoute } from './routes/daos/socials/historic-telegram.t
 import { historicTwitterRoute } from './routes/daos/socials/historic-twitter.ts'
 import { historicTwitterSentimentRoute } from './routes/daos/socials/historic-twitter-sentiment.ts'
 import { socialsRoute } from './routes/daos/socials.ts'
+import { treasuryCounterpartiesRoute } from './routes/daos/treasury/flows/counterparties.ts'
+import { treasuryFlowsHistoricRoute } from './routes/daos/treasury/flows/historic.ts'
+import { treasuryFlowsRoute } from './routes/daos/treasury/flows.ts'
 import { treasuryHistoricRoute } from './routes/daos/treasury/historic.ts'
 import { holdingsHistoricRoute } from './routes/daos/treasury/holdings/historic.ts'
 import { holdingsRoute } from './routes/daos/treasury/holdings.ts'
 import { treasuryKindsRoute } from './routes/daos/treasury/kinds.ts'
+import { treasuryRunwayRoute } from './routes/daos/treasury/runway.ts'
 import { treasuryRoute } from './routes/daos/treasury.ts'
 import { twitterSentimentRoute } from './routes/daos/twitter-sentiment.ts'
 import { twitterSentimentSamplesRoute } from './routes/daos/twitter-sentiment-samples.ts'
@@ -108,13 +115,20 @@ export const routes = [
   governanceActionsRoute,
   governanceVotesRoute,
   governanceVotersRoute,
+  governanceRecordRoute,
+  governanceRecordsRoute,
   governanceDelegatesRoute,
   delegateHistoryRoute,
   governanceDelegationsRoute,
   governanceConcentrationRoute,
+  governanceBlocsRoute,
   votersRoute,
   treasuryRoute,
   treasuryKindsRoute,
+  treasuryFlowsRoute,
+  treasuryFlowsHistoricRoute,
+  treasuryCounterpartiesRoute,
+  treasuryRunwayRoute,
   holdingsRoute,
   holdingsHistoricRoute,
   treasuryHistoricRoute,

@@ -15,6 +15,8 @@ export interface Failure {
   readonly detail: string
   /** The API's error code, if the API itself answered. */
   readonly code: string | undefined
+  /** The parameter that the API rejects. */
+  readonly param?: string | undefined
   readonly requestId: string | undefined
   /** Earliest time of a retry, in Unix milliseconds; undefined for permanent errors. */
   readonly retryAt: number | undefined
@@ -101,7 +103,7 @@ function toFailure(error: unknown): Failure {
     const { problem, status, code, requestId, retryAfter = 0 } = error
     const title = problem?.title ?? `The service answered ${status}`
     const retryAt = status >= 500 || status === 429 ? now + retryAfter * 1000 : undefined
-    return { title, detail: problem?.detail ?? '', code, requestId, retryAt }
+    return { title, detail: problem?.detail ?? '', code, param: problem?.param, requestId, retryAt }
   }
   const cause = error instanceof ConnectionError ? error.cause : error
   const detail = cause instanceof Error ? cause.message : String(cause)

@@ -12,7 +12,7 @@ import { ProposalPage } from './pages/proposal.tsx'
 import { TokenPage } from './pages/token.tsx'
 import { Tokens } from './pages/tokens.tsx'
 import { Treasuries } from './pages/treasuries.tsx'
-import { VoterPage } from './pages/voters.tsx'
+import { VoterPage } from './pages/voter.tsx'
 import { Late } from './parts/late.tsx'
 import { openSearch, Search } from './parts/search.tsx'
 import { Strip } from './parts/strip.tsx'
@@ -36,6 +36,7 @@ const LatePage = ({ load }: { load: () => Promise<() => JSX.Element> }) => (
 )
 
 const loadSql = async () => (await import('./pages/sql.tsx')).SqlPage
+const loadBaskets = async () => (await import('./pages/baskets.tsx')).BasketsPage
 const loadAlerts = async () => (await import('./pages/alerts.tsx')).AlertsPage
 
 const PAGES: readonly Page[] = [
@@ -53,6 +54,7 @@ const PAGES: readonly Page[] = [
   { matches: /^treasuries$/, title: 'Treasuries', show: () => <Treasuries /> },
   { matches: /^index$/, title: 'Index', show: () => <IndexPage /> },
   { matches: /^compare$/, title: 'Compare', show: () => <Compare /> },
+  { matches: /^baskets$/, title: 'Baskets', show: () => <LatePage key="baskets" load={loadBaskets} /> },
   { matches: /^freshness$/, title: 'Data', show: () => <Freshness /> },
   { matches: /^alerts$/, title: 'Alerts', show: () => <LatePage key="alerts" load={loadAlerts} /> },
   { matches: /^sql$/, title: 'SQL', show: () => <LatePage key="sql" load={loadSql} /> },
@@ -66,6 +68,7 @@ const IN_HEADER = [
   ['treasuries', 'Treasuries'],
   ['index', 'Index'],
   ['compare', 'Compare'],
+  ['baskets', 'Baskets'],
   ['freshness', 'Data'],
   ['alerts', 'Alerts'],
   ['sql', 'SQL'],

@@ -6,6 +6,7 @@ export const DATASET_TITLES = {
   daos: 'DAO profiles',
   treasury: 'Treasuries',
   fees: 'Fees and revenue',
+  'treasury-flows': 'Treasury transfers',
   ratings: 'Ratings',
   'market-cap': 'Total market cap',
   index: 'Index',

@@ -7,6 +7,8 @@ import type { paths } from '../clients/typescript/src/schema.ts'
 export const READS: Readonly<Partial<Record<keyof paths, readonly string[]>>> = {
   '/data/aggregated/market-cap': ['market-cap'],
   '/data/aggregated/treasury-value': ['treasury-value'],
+  '/data/baskets/historic': ['prices'],
+  '/data/baskets/report': ['prices', 'index'],
   '/data/categories': [],
   '/data/chains': [],
   '/data/daos': ['daos', 'prices', 'twitter'],

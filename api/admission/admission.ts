@@ -7,6 +7,7 @@ import { openKeyRing } from '../../shared/keys/key-ring.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createCounter, createGauge, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
 import { createToClient, type ToClient } from '../http/client-address.ts'
+import { onClose } from '../http/pipelining.ts'
 import { createSlowReaders, type MinimumRate, type SlowReaders } from '../http/slow-readers.ts'
 import { Problem, toUnavailable } from '../problem/problem.ts'
 import { createCounting } from './counting.ts'
@@ -99,8 +100,8 @@ const MAX_WAITING_ANSWERS = 512
  */
 const DOWNLOADS = { maxWaiting: 256, maxWaitMs: 30_000, maxHeavyWaitMs: 15_000 }
 /**
- * A piece of compression takes about a millisecond, and a rejection would end a response that has begun, so it may wait
- * long. Each response has at most one waiting piece.
+ * A chunk takes about a millisecond, and a rejection would end a response that has begun, so it may wait
+ * long. Each response has at most one waiting chunk.
  */
 const COMPRESSION = { maxWaiting: 4096, maxWaitingPerClient: 1024, maxWaitMs: 60_000, maxHeavyWaitMs: 60_000 }
 /** Threads of Node's pool that compress; the others read files and resolve names. */
@@ -185,13 +186,12 @@ export function createResponseLimit(
       if (!makeRoom(amount, max)) throw toUnavailable('Too many answers are unread.')
       const one = { response, client, amount }
       open.add(one)
-      const release = () => {
+      const forget = onClose(response, () => void open.delete(one))
+      return () => {
         open.delete(one)
         // A response whose answer is made again is counted several times.
-        response.off('close', release)
+        forget()
       }
-      response.once('close', release)
-      return release
     },
   }
 }

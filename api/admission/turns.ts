@@ -1,13 +1,13 @@
 import type { ClientKey, Turns } from './types.ts'
 
-/** A piece of work takes up to a millisecond, so a client delays the others by a few milliseconds. */
-const PIECES_PER_TURN = 4
+/** A task takes up to a millisecond, so a client delays the others by a few milliseconds. */
+const TASKS_PER_TURN = 4
 
 /**
  * Between two turns the event loop reads new requests. Without the limit, the requests of all connections of one client
  * would be answered before those of another one.
  */
-export function createTurns(piecesPerTurn = PIECES_PER_TURN): Turns {
+export function createTurns(tasksPerTurn = TASKS_PER_TURN): Turns {
   const used = new Map<ClientKey, number>()
   const waiting = new Map<ClientKey, (() => void)[]>()
   let isScheduled = false
@@ -19,21 +19,21 @@ export function createTurns(piecesPerTurn = PIECES_PER_TURN): Turns {
   const proceed = () => {
     isScheduled = false
     used.clear()
-    const pieces: (() => void)[] = []
+    const tasks: (() => void)[] = []
     for (const [client, line] of waiting) {
-      const next = line.splice(0, piecesPerTurn)
-      pieces.push(...next)
+      const next = line.splice(0, tasksPerTurn)
+      tasks.push(...next)
       used.set(client, next.length)
       if (line.length === 0) waiting.delete(client)
     }
-    if (pieces.length > 0) schedule()
-    for (const piece of pieces) piece()
+    if (tasks.length > 0) schedule()
+    for (const task of tasks) task()
   }
   return {
     take: (client, work) => {
       const line = waiting.get(client)
       const count = used.get(client) ?? 0
-      if (line === undefined && count < piecesPerTurn) {
+      if (line === undefined && count < tasksPerTurn) {
         used.set(client, count + 1)
         schedule()
         work()

@@ -32,7 +32,7 @@ export interface FairQueue {
   enter(client: ClientKey, signal: AbortSignal): Ticket
 }
 
-/** Shares the event loop among clients: each has a limited number of pieces of work in one of its turns. */
+/** Shares the event loop among clients: each has a limited number of tasks in one of its turns. */
 export interface Turns {
   /** Starts the work now; in a later turn of the event loop if the client has had its share of this one. */
   take(client: ClientKey, work: () => void): void

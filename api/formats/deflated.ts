@@ -103,32 +103,32 @@ export function* writeGzip(parts: readonly Part[]): Generator<Buffer> {
 }
 
 /** Bytes of text per write: enough that the calls of zlib do not count. */
-const PIECE_BYTES = 64 * 1024
+const BATCH_BYTES = 64 * 1024
 
-/** The text of the parts in gzip, in buffers that are large enough for a write to a socket. */
-export function* writeGzipPieces(parts: readonly Part[]): Generator<Buffer> {
-  let [piece, length]: [Buffer[], number] = [[], 0]
+/** The text of the parts in gzip, in batches that are large enough for a write to a socket. */
+export function* writeGzipBatches(parts: readonly Part[]): Generator<Buffer> {
+  let [batch, length]: [Buffer[], number] = [[], 0]
   for (const bytes of writeGzip(parts)) {
-    piece.push(bytes)
+    batch.push(bytes)
     length += bytes.length
-    if (length < PIECE_BYTES) continue
-    yield Buffer.concat(piece)
-    piece = []
+    if (length < BATCH_BYTES) continue
+    yield Buffer.concat(batch)
+    batch = []
     length = 0
   }
-  yield Buffer.concat(piece)
+  yield Buffer.concat(batch)
 }
 
-/** The text of the parts, in buffers of at least `PIECE_BYTES` except the last. */
+/** The text of the parts, in batches of at least `BATCH_BYTES` except the last. */
 export function* writeText(parts: readonly Part[]): Generator<Buffer> {
-  let piece: Part[] = []
+  let batch: Part[] = []
   for (const part of parts) {
-    piece.push(part)
-    if (countBytes(piece) < PIECE_BYTES) continue
-    yield toText(piece)
-    piece = []
+    batch.push(part)
+    if (countBytes(batch) < BATCH_BYTES) continue
+    yield toText(batch)
+    batch = []
   }
-  yield toText(piece)
+  yield toText(batch)
 }
 
 /**

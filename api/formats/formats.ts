@@ -36,7 +36,7 @@ export {
   store,
   toText,
   writeGzip,
-  writeGzipPieces,
+  writeGzipBatches,
   writeText,
 } from './deflated.ts'
 export {

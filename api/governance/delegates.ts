@@ -13,11 +13,8 @@ interface CachedReading extends Sized {
   readonly readAt: number | undefined
 }
 
-/**
- * When the delegations of a DAO's voting token were last read completely, in Unix milliseconds.
- * @throws Problem `no_data` if they never were.
- */
-export async function requireDelegations(reader: CacheReader, dao: Dao, daoName = 'this DAO'): Promise<number> {
+/** When the delegations of a DAO's voting token were last read completely, in Unix milliseconds; undefined if never. */
+export async function findDelegationsRead(reader: CacheReader, dao: Dao): Promise<number | undefined> {
   const { key, votingToken } = dao
   const load = async (db: Database): Promise<CachedReading> => {
     const [row] = await db.rows({
@@ -31,7 +28,17 @@ WHERE dao = {dao: UInt64} AND space = {space: String}`,
   }
   const cacheKey = `delegation-reading ${key} ${votingToken?.space}`
   const { readAt } = await reader.cache.get(cacheKey, { datasets: [delegations.name] }, load, reader)
+  return readAt
+}
+
+/**
+ * Like `findDelegationsRead`.
+ * @throws Problem `no_data` if they were never read completely.
+ */
+export async function requireDelegations(reader: CacheReader, dao: Dao, daoName = 'this DAO'): Promise<number> {
+  const readAt = await findDelegationsRead(reader, dao)
   if (readAt !== undefined) return readAt
+  const { votingToken } = dao
   const unread = 'was not read to its end yet'
   const why = `Its voting token ${votingToken === null ? 'is not known, or has no delegations' : unread}.`
   throw new Problem('no_data', `There are no delegations of ${daoName}. ${why}`)

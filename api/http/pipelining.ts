@@ -50,6 +50,28 @@ interface Connection {
   end: (() => void) | undefined
 }
 
+const callbacks = new WeakMap<ServerResponse, Set<() => void>>()
+
+/**
+ * Calls back once when the response has ended or its client has disconnected, in the order of registration. All callers
+ * share one listener: a pipeline adds seven of its own, and Node warns of a leak from the eleventh on.
+ * @returns takes the callback back.
+ */
+export function onClose(response: ServerResponse, callback: () => void): () => void {
+  const own = callbacks.get(response) ?? listen(response)
+  own.add(callback)
+  return () => void own.delete(callback)
+}
+
+function listen(response: ServerResponse): Set<() => void> {
+  const own = new Set<() => void>()
+  callbacks.set(response, own)
+  response.once('close', () => {
+    for (const callback of own) callback()
+  })
+  return own
+}
+
 /**
  * Pauses the connections of one address, or of all, when too many waiting requests were parsed in one turn of the event
  * loop. Node frees the requests of a closed connection only at the end of the turn: chunks of a thousand connections in
@@ -139,7 +161,7 @@ export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining {
   const watch = (connection: Connection) => {
     if (connection.isWatched) return
     connection.isWatched = true
-    connection.current.once('close', () => setImmediate(proceed, connection))
+    onClose(connection.current, () => setImmediate(proceed, connection))
   }
   const proceed = (connection: Connection) => {
     const { socket, waiting } = connection

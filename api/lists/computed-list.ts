@@ -12,6 +12,8 @@ import { createRecordSet, EVERYTHING, type ListQuery, selectPage, toTexts } from
 export interface ComputedRecords extends Pick<Answer, 'expiresAt' | 'headers'> {
   readonly records: readonly object[]
   readonly asOf: number | null
+  /** The key and the market cap of each record, for a list of entities. Its records have the order of such lists. */
+  readonly entities?: readonly { readonly key: number; readonly marketCap: number | null }[]
 }
 
 interface ComputedList extends Described {
@@ -64,14 +66,13 @@ export function defineComputedList(list: ComputedList): Route {
  */
 export async function answerComputed(
   { db, representation }: { db: Database; representation: Representation },
-  { name, records, asOf, expiresAt, headers }: ComputedRecords & { readonly name: string },
+  { name, records, entities, asOf, expiresAt, headers }: ComputedRecords & { readonly name: string },
   query: ListQuery,
 ): Promise<Answer> {
   const set = createRecordSet(
-    records.map((record, key) => ({
-      key,
+    records.map((record, at) => ({
+      ...(entities?.[at] ?? { key: at, marketCap: null }),
       asOf: asOf ?? 0,
-      marketCap: null,
       json: Buffer.from(JSON.stringify(record)),
     })),
   )

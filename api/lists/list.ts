@@ -43,7 +43,8 @@ interface ListCall extends Pick<AppContext, 'registry' | 'now'> {
   }
 }
 
-const QUOTES = '(SELECT * FROM token_quotes FINAL)'
+/** SQL for the quotes of tokens, or those that were known at a moment (`{at: Int64}`). */
+export const toQuotes = (isPast: boolean): string => (isPast ? PAST_QUOTES : '(SELECT * FROM token_quotes FINAL)')
 
 /** Tokens: `t` is the row of the token, `q` its quote. */
 export const listedTokens: Listed = {
@@ -126,7 +127,7 @@ function toRecordsSql(list: List, isPast: boolean, included?: List['included']):
   const isListed = isPast ? 'true' : `${alias}.live`
   return `
 SELECT ${alias}.key AS key, ${alias}.name AS name, q.market_cap AS market_cap, ${list.asOf} AS as_of, ${record} AS record
-FROM ${from(isPast ? PAST_QUOTES : QUOTES)}
+FROM ${from(toQuotes(isPast))}
 ${(isPast ? list.pastJoins : list.joins) ?? ''}
 ${(isPast ? included?.pastJoins : included?.joins) ?? ''}
 WHERE ${isListed} AND ({all: Bool} OR has({keys: Array(UInt64)}, ${alias}.key)) AND (${list.where ?? 'true'})`

@@ -2,6 +2,7 @@ import type { Gauge } from 'prom-client'
 import type { ChangeStream } from '../../shared/store/store.ts'
 import type { ToClient } from '../http/client-address.ts'
 import { FIXED_HEADERS } from '../http/headers.ts'
+import { onClose } from '../http/pipelining.ts'
 import { Problem, toUnavailable } from '../problem/problem.ts'
 import type { Connect } from '../route/request-context.ts'
 import { createStreams, OPENING } from './streams.ts'
@@ -69,7 +70,7 @@ export function createConnect({ changeStream, bounds, toClient, gauge, heartbeat
     // reconnect.
     const isOver = stopping?.aborted ?? false
     const release = isOver ? () => undefined : places.take(toClient(request))
-    response.once('close', () => {
+    onClose(response, () => {
       release()
       gauge.set(streams.count)
     })

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type ChangeStream, isNewer, type StreamedChange } from '../../shared/store/store.ts'
+import { onClose } from '../http/pipelining.ts'
 
 /** Interval of a comment that keeps proxies from closing a silent connection (docs/contract.md, section 11). */
 const HEARTBEAT_MS = 15_000
@@ -137,7 +138,7 @@ export function createStreams(changeStream: ChangeStream, options: { readonly he
       const events = toEvents(changeEvents)
       for (const follower of following) send(follower, events)
     },
-    lost: (version) => {
+    missed: (version) => {
       for (const follower of [...following]) {
         // The change stream may still contain the missed events.
         if (follower.version === undefined) reset(follower, version)
@@ -159,7 +160,7 @@ export function createStreams(changeStream: ChangeStream, options: { readonly he
   return {
     open: (follower) => {
       all.add(follower)
-      follower.response.once('close', () => {
+      onClose(follower.response, () => {
         all.delete(follower)
         following.delete(follower)
       })

@@ -15,6 +15,7 @@ import type { Caller } from '../admission/admission.ts'
 import type { ToClient } from '../http/client-address.ts'
 import { FIXED_HEADERS, type FlatHeaders, setHeaders } from '../http/headers.ts'
 import { createMediaTypeChooser } from '../http/negotiation.ts'
+import { onClose } from '../http/pipelining.ts'
 import type { OpenApi } from '../openapi/shape.ts'
 import { Problem, toProblem } from '../problem/problem.ts'
 import type { Route } from '../route/define-route.ts'
@@ -277,7 +278,7 @@ export function createMcpEndpoint(options: Options): McpEndpoint {
     if (!named.ok) return refuseHost(response, named.message)
     if (!isKnownOrigin(request, response)) return
     const late = setTimeout(() => response.destroy(), EXCHANGE_TIMEOUT_MS)
-    response.once('close', () => clearTimeout(late))
+    onClose(response, () => clearTimeout(late))
     const body = await readBody(request)
     // The SDK requires both of the protocol's media types, and then answers with JSON.
     request.headers.accept = `${JSON_TYPE}, text/event-stream`

@@ -1,8 +1,8 @@
 import type { Call } from './define-tool.ts'
 import { Mistake } from './mistake.ts'
+import type { Resource } from './resources.ts'
 import { Refused, type Reply, type Source } from './source.ts'
 import { type Json, valueAt } from './table.ts'
-import type { Topic } from './topics.ts'
 
 /** One or several values per parameter. */
 export type Parameters = Readonly<Record<string, string | readonly string[] | undefined>>
@@ -73,12 +73,12 @@ export async function resolveExact(
 }
 
 /** Checks `where`: it may contain only the resource's own parameters, which no other argument of the tool sets. */
-export function checkWhere(topic: Topic, where: Parameters, reserved: readonly string[]): void {
-  const own = topic.operation.parameters.map(({ name }) => name).filter((name) => !reserved.includes(name))
+export function checkWhere(resource: Resource, where: Parameters, reserved: readonly string[]): void {
+  const own = resource.operation.parameters.map(({ name }) => name).filter((name) => !reserved.includes(name))
   for (const name of Object.keys(where)) {
     if (own.includes(name)) continue
     throw new Mistake(
-      `"${topic.name}" takes no "${name}" in where. ${own.length === 0 ? 'It takes none.' : `It takes ${own.join(', ')}.`}`,
+      `"${resource.name}" takes no "${name}" in where. ${own.length === 0 ? 'It takes none.' : `It takes ${own.join(', ')}.`}`,
     )
   }
 }

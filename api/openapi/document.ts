@@ -3,6 +3,7 @@ import { problemBody } from '../problem/problem.ts'
 import type { Route } from '../route/define-route.ts'
 import { toFailures } from './failures.ts'
 import { createHeaders } from './headers.ts'
+import { toLinks } from './links.ts'
 import { toOperation } from './operation.ts'
 import { createSchemas } from './schemas.ts'
 import type { OpenApi } from './shape.ts'
@@ -28,7 +29,9 @@ Lists and series come as JSON, CSV, NDJSON, Parquet or Arrow: see \`format\`. Th
 export function toOpenApi(routes: readonly Route[]): OpenApi {
   const components = { schemas: createSchemas(), headers: createHeaders() }
   const tags = [...new Set(routes.map(({ tag }) => tag))]
-  const paths = Object.fromEntries(routes.map((route) => [route.path, { get: toOperation(route, components) }]))
+  const paths = Object.fromEntries(
+    routes.map((route) => [route.path, { get: toOperation(route, components, toLinks(route, routes)) }]),
+  )
   // Only registers the schema: the failures refer to its name.
   components.schemas.toJson(problemBody, 'output')
   const responses = {

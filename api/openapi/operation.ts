@@ -4,11 +4,12 @@ import { FORMAT_NAMES, FORMATS, toColumns } from '../formats/formats.ts'
 import { ANSWER_HEADERS, LIMIT_HEADERS } from '../http/headers.ts'
 import { exampleOf, isRequired, takesSeveral } from '../parameters/parse.ts'
 import type { Route } from '../route/define-route.ts'
+import { toTableColumns } from './columns.ts'
 import { exampleAnswers } from './examples.ts'
 import { toFailuresOf } from './failures.ts'
 import type { Headers } from './headers.ts'
 import type { Schemas } from './schemas.ts'
-import type { MediaType, Operation, Parameter } from './shape.ts'
+import type { Json, MediaType, Operation, Parameter } from './shape.ts'
 
 /** Parts that operations share. */
 export interface Components {
@@ -110,8 +111,8 @@ function toTableFormats({ record, recordWith }: Pick<Route, 'record' | 'recordWi
 /** Volatile answers have no entity tag. */
 const { ETag: _, ...HEADERS_WITHOUT_ETAG } = ANSWER_HEADERS
 
-/** One route as an operation. */
-export function toOperation(route: Route, components: Components): Operation {
+/** One route as an operation, with the links of its answers. */
+export function toOperation(route: Route, components: Components, links: Json = {}): Operation {
   const formats = toTableFormats(route)
   const served = route.aliases.length === 0 ? '' : `\n\nServed at ${route.aliases.join(', ')} as well.`
   return {
@@ -124,7 +125,7 @@ export function toOperation(route: Route, components: Components): Operation {
     // /data/status and /data/stream use these names.
     'x-datasets': route.datasets.map(({ name }) => name),
     ...(route.oneUnless === undefined ? {} : { 'x-one-unless': route.oneUnless }),
-    ...(formats === undefined ? {} : { 'x-formats': formats }),
+    ...(formats === undefined ? {} : { 'x-formats': formats, 'x-columns': toTableColumns(route) }),
     responses: {
       200: {
         description:
@@ -135,6 +136,7 @@ export function toOperation(route: Route, components: Components): Operation {
           ...route.headers,
         }),
         content: toContent(route, components),
+        ...(Object.keys(links).length === 0 ? {} : { links }),
       },
       ...(route.volatile ? {} : { 304: { $ref: '#/components/responses/NotModified' } }),
       ...toFailuresOf(route),

@@ -31,6 +31,14 @@ export interface MediaType {
   readonly examples?: { readonly recorded: { readonly summary: string; readonly value: unknown } }
 }
 
+/** A column of a table. */
+export interface TableColumn {
+  readonly name: string
+  readonly type: 'string' | 'number' | 'integer' | 'boolean' | 'time' | 'json'
+  /** Whether some values may be unknown. */
+  readonly nullable: boolean
+}
+
 export interface Operation {
   readonly tags: readonly string[]
   readonly operationId: string
@@ -56,6 +64,8 @@ export interface Operation {
         >
       >
     | undefined
+  /** The columns of tables with the types of their values; CSV has `json` as text. */
+  readonly 'x-columns'?: readonly TableColumn[]
   readonly responses: { readonly 200: { readonly content: Readonly<Record<string, MediaType>> } & Json } & Json
 }
 

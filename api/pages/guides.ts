@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Registry } from '../../shared/registry/registry.ts'
 import { explainCode, PROBLEM_CODE_NAMES, PROBLEM_CODES } from '../problem/codes.ts'
+import { toMethodology } from './index-methodology.ts'
 
 /** The guides, in reading order: name in the URL, and title. */
 export const GUIDES = [
@@ -12,6 +14,7 @@ export const GUIDES = [
   { name: 'freshness', title: 'Freshness and gaps' },
   { name: 'embedding', title: 'Charts on other sites' },
   { name: 'assistants', title: 'Assistants (MCP)' },
+  { name: 'index-methodology', title: 'Methodology of the Index' },
   { name: 'index-values', title: 'Computing the Index' },
   { name: 'errors', title: 'Errors' },
   { name: 'going-live', title: 'Going live' },
@@ -25,8 +28,16 @@ export const toCodeRows = () =>
 export const toGuideList = (): string =>
   `# Guides\n\n${GUIDES.map(({ name, title }) => `- [${title}](/guides/${name})`).join('\n')}\n`
 
+/** The guide that follows from the active registry. */
+const METHODOLOGY = 'index-methodology'
+
+/** The paths of guides that change with the registry. */
+export const OF_REGISTRY: ReadonlySet<string> = new Set([`/guides/${METHODOLOGY}`, `/guides/${METHODOLOGY}.md`])
+
 /** A guide as Markdown, with the service's own address in its examples. */
-export const toGuide = (name: string, base: string): string =>
-  readFileSync(join(import.meta.dirname, 'guides', `${name}.md`), 'utf8')
-    .replaceAll('{base}', base)
-    .replace('{codes}', toCodeRows())
+export function toGuide(name: string, base: string, registry: Registry): string {
+  const text = readFileSync(join(import.meta.dirname, 'guides', `${name}.md`), 'utf8')
+  if (name !== METHODOLOGY) return text.replaceAll('{base}', base).replace('{codes}', toCodeRows())
+  const values = toMethodology(registry)
+  return text.replaceAll(/\{(\w+)\}/g, (placeholder, key: string) => values[key] ?? placeholder)
+}

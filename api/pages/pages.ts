@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RequestHandler } from 'express'
+import type { Registry } from '../../shared/registry/registry.ts'
 import type { OpenApi } from '../openapi/shape.ts'
 import type { Compression } from '../serving/compression.ts'
-import { GUIDES, toGuide, toGuideList } from './guides.ts'
+import { GUIDES, OF_REGISTRY, toGuide, toGuideList } from './guides.ts'
 import { withAbsoluteLinks, withRelativeLinks } from './links.ts'
 import { toLlmsText } from './llms.ts'
 import { fromMarkdown } from './markdown.ts'
@@ -14,7 +15,7 @@ import { toPage } from './shell.ts'
 const asset = (name: string) => readFileSync(join(import.meta.dirname, 'assets', name), 'utf8')
 
 /** Every page by its path; each is made on its first request. */
-function toPages(document: OpenApi, base: string): ReadonlyMap<string, Page> {
+function toPages(document: OpenApi, base: string, registry: Registry): ReadonlyMap<string, Page> {
   const html = (path: string, make: () => Omit<Parameters<typeof toPage>[0], 'markdown'>): [string, Page] => [
     path,
     {
@@ -37,8 +38,8 @@ function toPages(document: OpenApi, base: string): ReadonlyMap<string, Page> {
     html('/guides', () => ({ title: 'Guides', body: fromMarkdown(toGuideList()) })),
     markdown('/guides.md', toGuideList),
     ...GUIDES.flatMap(({ name, title }) => [
-      html(`/guides/${name}`, () => ({ title, body: fromMarkdown(toGuide(name, base)) })),
-      markdown(`/guides/${name}.md`, () => toGuide(name, base)),
+      html(`/guides/${name}`, () => ({ title, body: fromMarkdown(toGuide(name, base, registry)) })),
+      markdown(`/guides/${name}.md`, () => toGuide(name, base, registry)),
     ]),
     ['/llms.txt', { type: 'text/plain; charset=utf-8', make: () => toLlmsText(document, base) }],
     ['/pages/style.css', { type: 'text/css; charset=utf-8', make: () => asset('style.css') }],
@@ -50,15 +51,17 @@ function toPages(document: OpenApi, base: string): ReadonlyMap<string, Page> {
 export function createPages(options: {
   toDocument: () => OpenApi
   publicUrl: string
+  registry: Registry
   compression: Compression
 }): RequestHandler {
   let pages: ReadonlyMap<string, Page> | undefined
   return createPageHandler({
     compression: options.compression,
     find: (path) => {
-      pages ??= toPages(options.toDocument(), options.publicUrl)
+      pages ??= toPages(options.toDocument(), options.publicUrl, options.registry)
       const page = pages.get(path)
-      return page === undefined ? undefined : { key: path, page }
+      if (page === undefined) return undefined
+      return { key: OF_REGISTRY.has(path) ? `${path} ${options.registry.version}` : path, page }
     },
   })
 }

@@ -115,8 +115,8 @@ export const searchText = name.meta({
   examples: ['uni'],
 })
 
-const several = <S extends z.ZodType<string>>(value: S) =>
-  z.array(value).max(MAX_VALUES, `must have at most ${MAX_VALUES} values`)
+const several = <S extends z.ZodType<string>>(value: S, most = MAX_VALUES) =>
+  z.array(value).max(most, `must have at most ${most} values`)
 
 /** Several ids: repeated, as `id[]`, or separated by commas. */
 export const manyIds = (noun: string, example: string) =>
@@ -231,9 +231,9 @@ const ADDRESS_EXAMPLE = '0x683a4f9915d6216f73d6df50151725036bd26c02'
 export const account = (description: string) => address.meta({ description, examples: [ADDRESS_EXAMPLE] })
 
 /** Several accounts: repeated, or separated by commas. */
-export const manyAccounts = (noun: string) =>
-  several(address).meta({
-    description: `Addresses of ${noun}, repeated or separated by commas, at most ${MAX_VALUES}.`,
+export const manyAccounts = (noun: string, most = MAX_VALUES) =>
+  several(address, most).meta({
+    description: `Addresses of ${noun}, repeated or separated by commas, at most ${most}.`,
     examples: [[ADDRESS_EXAMPLE]],
   })
 

@@ -167,6 +167,8 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   readonly contentType?: string
   /** Media types in `Accept` that clients send for answers of this content type. */
   readonly alsoAccepted?: readonly string[]
+  /** The schema of the data of each event, for an answer that is a stream of server-sent events. */
+  readonly events?: Readonly<Record<string, z.ZodType>>
   /** Set for a deprecated route with a replacement: the route works until its sunset (docs/contract.md, section 11). */
   readonly deprecated?: Deprecation
   /**
@@ -192,6 +194,8 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
 /** A declared route with its own types hidden, so that one list can contain all routes. */
 export interface Route extends Required<Described> {
   readonly query: QueryShape
+  /** The kind of the entity that a single-entity route is about. */
+  readonly one: EntityKind<Named> | undefined
   /** The parameter that may replace the entity. */
   readonly oneUnless: string | undefined
   /** The parameters of a request for another format, if they differ. */
@@ -210,6 +214,8 @@ export interface Route extends Required<Described> {
   readonly mayHaveNoData: boolean
   readonly isUrgent: boolean
   readonly deprecated: Deprecation | undefined
+  /** The data of the events of a stream, by the name of the event. */
+  readonly events: Readonly<Record<string, z.ZodType>> | undefined
   /** Whether its answers have no end. */
   readonly isEndless: boolean
   readonly headers: Readonly<Record<string, string>>
@@ -292,6 +298,7 @@ export function defineRoute<
   return {
     ...toDescribed(route),
     query,
+    one: kind,
     oneUnless: route.oneUnless,
     tableQuery: kind !== undefined && severalInTables ? { ...eachOfKind(kind), ...rest, ...several } : query,
     record,
@@ -305,6 +312,7 @@ export function defineRoute<
     mayHaveNoData: route.mayHaveNoData ?? false,
     isUrgent: route.isUrgent ?? false,
     deprecated: route.deprecated && toDeprecated(route.deprecated),
+    events: route.events,
     isEndless: route.connect !== undefined,
     headers: {
       ...route.headers,

@@ -50,6 +50,12 @@ export const delegatingDaoKind: EntityKind<Dao> = {
   example: { id: toId('dao', 'uniswap'), name: 'Uniswap' },
 }
 
+/** A DAO with transfers of its treasury as the example of the routes about them. */
+export const treasuryDaoKind: EntityKind<Dao> = {
+  ...daoKind,
+  example: { id: toId('dao', 'ens'), name: 'Ethereum Name Service' },
+}
+
 /** The parameters of a single-entity route. */
 export const oneOfKind = <E extends Named>(kind: EntityKind<E>) => ({
   id: oneId(kind.noun, kind.example.id).optional(),
@@ -151,7 +157,7 @@ const ID = /^[0-9a-f]{24}$/
  * The slugs for ids or slugs; an unknown id selects none.
  * @throws Problem `invalid_parameter` for an unknown slug.
  */
-function toSlugs(param: string, values: readonly string[], records: readonly { id: string; slug: string }[]) {
+export function findSlugs(param: string, values: readonly string[], records: readonly { id: string; slug: string }[]) {
   return new Set(
     values.flatMap((text) => {
       const found = records.find(({ id, slug }) => id === text || slug === text)
@@ -174,8 +180,8 @@ function toMembership<E extends Named>(
   registry: Registry,
   { category, chain }: ListQueryOfEntities,
 ) {
-  const categories = category && toSlugs('category', category, registry.categories)
-  const chains = chain && toSlugs('chain', chain, registry.chains)
+  const categories = category && findSlugs('category', category, registry.categories)
+  const chains = chain && findSlugs('chain', chain, registry.chains)
   const isAny = (slugs: readonly string[], of: ReadonlySet<string> | undefined) =>
     of === undefined || slugs.some((slug) => of.has(slug))
   return (entity: E) => isAny(kind.categoriesOf(registry, entity), categories) && isAny(kind.chainsOf(entity), chains)

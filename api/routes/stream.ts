@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { datasets } from '../../shared/datasets/list.ts'
+import { timeValue } from '../../shared/record-values.ts'
 import { mayBeEmpty } from '../parameters/kinds.ts'
 import { defineRoute } from '../route/define-route.ts'
 
@@ -23,6 +24,22 @@ const lastEventId = mayBeEmpty(z.string().max(100, 'must have at most 100 charac
     examples: ['1767225600000-0'],
   })
 
+const unknown = 'null if unknown: anything of the dataset may then have changed.'
+
+const change = z
+  .strictObject({
+    dataset: z.string().describe('The dataset.'),
+    asOf: timeValue.nullable().describe('Time of its newest value; null if unknown.'),
+    entities: z.int().nullable().describe('Number of changed tokens or DAOs; null if unknown.'),
+    from: timeValue.nullable().describe(`Start of the changed range of time; ${unknown}`),
+    to: timeValue.nullable().describe(`End of the changed range, which it does not contain; ${unknown}`),
+  })
+  .meta({ id: 'ChangeEvent', description: 'That data of a dataset was stored.' })
+
+const reset = z
+  .strictObject({})
+  .meta({ id: 'ResetEvent', description: 'That change events may be missing: everything may have changed.' })
+
 export const streamRoute = defineRoute({
   operation: 'streamChanges',
   path: '/data/stream',
@@ -32,6 +49,7 @@ export const streamRoute = defineRoute({
 
 A client that comes back with \`Last-Event-ID\`, as every \`EventSource\` does, or with the parameter \`lastEventId\`, gets what it missed. Where that is too long ago or too much it gets one \`reset\`: everything may have changed. A comment comes every 15 seconds. A client that does not read is closed, and may come back.`,
   query: { datasets: selectedDatasets, lastEventId, 'Last-Event-ID': lastEventId },
+  events: { change, reset },
   response: z.string().describe('Events as text, without an end.'),
   contentType: 'text/event-stream; charset=utf-8',
   datasets: [],

@@ -123,7 +123,7 @@ LIMIT {limit: UInt32}`,
     if (call.entities.length > 1) return answerTable(call, series)
     if (!isPlain(call.query, 'desc', '1d')) return answerInForm(call, call.query)
     // A following page contains the days before the last day of the previous page.
-    const query = representation.after === '' ? call.query : { ...call.query, end: toPlace(representation.after) }
+    const query = representation.after === '' ? call.query : { ...call.query, end: parsePosition(representation.after) }
     const range = { from: query.start ?? 0, to: Math.min(query.end ?? now(), now()) }
     const { answer, counts } = await answerPage(call, range, toSeriesDueEnd(dataset, '1d', now()), query.limit)
     const described = describe(dataset, query, { ...counts, asOf: answer.asOf }, now())
@@ -149,7 +149,7 @@ LIMIT {limit: UInt32}`,
 }
 
 /** @throws Problem `invalid_parameter` for a position that no answer contained. */
-function toPlace(after: string): number {
+function parsePosition(after: string): number {
   if (/^\d{1,15}$/.test(after)) return Number(after)
   throw refuseCursor()
 }

@@ -15,7 +15,7 @@ import {
   store,
   toText,
   writeGzip,
-  writeGzipPieces,
+  writeGzipBatches,
   writeText,
 } from '../formats/formats.ts'
 import { toTagValue } from '../http/negotiation.ts'
@@ -407,6 +407,6 @@ function assemble(
     isLong: length > MOST_WHOLE_BYTES,
     toText: () => toText(body),
     toGzip: () => Buffer.concat([...writeGzip(body)]),
-    write: (encoding) => (encoding === 'gzip' ? writeGzipPieces(body) : writeText(body)),
+    write: (encoding) => (encoding === 'gzip' ? writeGzipBatches(body) : writeText(body)),
   }
 }

@@ -69,7 +69,7 @@ export async function countByChunk(
   toChunkSql: ToChunkSql,
 ): Promise<ChunkCounts> {
   const rows = await db.rows({
-    name: `${name}-pieces`,
+    name: `${name}-chunk-counts`,
     sql: `SELECT ${toChunkSql('bucket')} AS chunk, uniqExact(bucket) AS points FROM (${sql}) GROUP BY chunk`,
     params,
     settings: { max_threads: 1 },

@@ -7,7 +7,7 @@ import type { ReadyAnswer } from './ready-answer.ts'
 
 type CompressedEncoding = Exclude<Encoding, 'identity'>
 
-/** Compression in the thread pool. Every piece of work waits in a queue with one line per client. */
+/** Compression in the thread pool. Every task waits in a queue with one line per client. */
 export interface Compression {
   /**
    * Compresses a complete answer. Concurrent requests for the same answer share the work.
@@ -18,7 +18,7 @@ export interface Compression {
     encoding: CompressedEncoding,
     context: { readonly request: IncomingMessage; readonly response: ServerResponse },
   ): Promise<Buffer>
-  /** A compression stage for a stream. Each chunk is one piece of work, so a slow client occupies no slot. */
+  /** A compression stage for a stream. Each chunk is one task, so a slow client occupies no slot. */
   createStage(encoding: CompressedEncoding, client: ClientKey, signal: AbortSignal): Transform
 }
 
@@ -50,7 +50,7 @@ export function createCompression({
     createStage: (encoding, client, signal) => {
       // Errors are reported to the callbacks of writes.
       const encoder = createEncoder(encoding, MAX_ENCODED_CHUNK).on('error', () => {})
-      /** Starts one piece of work in its turn, and passes its output on. */
+      /** Starts one task in its turn, and passes its output on. */
       const inTurn = async (stage: Transform, start: (done: (error?: Error | null) => void) => void) => {
         const release = await queue.enter(client, signal).turn
         try {

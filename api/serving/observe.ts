@@ -5,6 +5,7 @@ import type { Counter, Histogram, Registry } from 'prom-client'
 import { createCounter, createGauge, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
 import { recordFailure, tracer } from '../../shared/telemetry/spans.ts'
 import type { Origin } from '../cache/cache.ts'
+import { onClose } from '../http/pipelining.ts'
 import { toProblem } from '../problem/problem.ts'
 
 /** Metrics of one route, looked up once: finding a child by its labels costs more than incrementing it. */
@@ -81,7 +82,7 @@ export function inRequestSpan(request: IncomingMessage, response: ServerResponse
   const method = METHODS.has(request.method ?? '') ? String(request.method) : '_OTHER'
   const parent = propagation.extract(ROOT_CONTEXT, request.headers)
   const span = tracer.startSpan(method, { kind: SpanKind.SERVER, attributes: describe(request, method) }, parent)
-  if (span.isRecording()) response.once('close', () => end(span, { method, request, response }))
+  if (span.isRecording()) onClose(response, () => end(span, { method, request, response }))
   context.with(trace.setSpan(parent, span), work)
 }
 

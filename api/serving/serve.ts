@@ -3,6 +3,7 @@ import type { Origin, ResponseCache } from '../cache/cache.ts'
 import { chooseFormat, DataChanged, type Format, formatByName } from '../formats/formats.ts'
 import { type FlatHeaders, setHeaders } from '../http/headers.ts'
 import { chooseEncoding, type Encoding } from '../http/negotiation.ts'
+import { onClose } from '../http/pipelining.ts'
 import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { Problem } from '../problem/problem.ts'
 import type { AppContext, ResolvedRequest, Route } from '../route/define-route.ts'
@@ -157,6 +158,7 @@ export function createServing(
   const { responses, failures, metrics, admission, compression, sendStream } = options
   const { answers: queue, clientKeyOf } = admission
   metrics.keeps('answers', responses.maxBytes, () => responses.bytes)
+  // Dashboards know the chunks of series by this label.
   metrics.keeps('pieces', cache.maxBytes, () => cache.bytes)
   metrics.keepsPoints(() => cache.points)
   const knownRequests = responses.createResolvedRequests<KnownRequest>()
@@ -208,7 +210,7 @@ export function createServing(
     }
     const { body } = answer
     // After `close` the body has been sent or its client has disconnected, so the buffer is no longer in use.
-    if (isTransient === true && Buffer.isBuffer(body)) context.response.once('close', () => cache.buffers.release(body))
+    if (isTransient === true && Buffer.isBuffer(body)) onClose(context.response, () => cache.buffers.release(body))
     // Other clients of the same answer share its bytes.
     const onSend =
       from === 'made'

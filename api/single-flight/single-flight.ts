@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { type SharedCall, startSharedCall } from '../../shared/batcher.ts'
 import type { Database } from '../../shared/store/store.ts'
 import type { ClientKey, FairQueue, Release, Ticket } from '../admission/admission.ts'
+import { onClose } from '../http/pipelining.ts'
 
 /** The client disconnected. The request did not fail, and no response can be sent. */
 export class ClientDisconnected extends Error {
@@ -26,7 +27,7 @@ export function createDisconnectSignal(response: ServerResponse): DisconnectSign
     const { signal } = controller
     const abort = () => controller?.abort(DISCONNECTED)
     if (response.destroyed) abort()
-    else response.once('close', abort)
+    else onClose(response, abort)
     return signal
   }
 }

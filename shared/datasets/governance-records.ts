@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { toIdSql } from '../ids.ts'
 import { columnTypes, countOrNull, idValue, numberIn, timeValue } from '../record-values.ts'
 import { isGovernor } from './governance.ts'
+import { QUORUM_VALUES, quorumState } from './governance-quorums.ts'
 import { COUNTED, COUNTS, IS_COUNTED, OF_SCOPE, SOURCES, toSource } from './governance-scope.ts'
 import { toOutcome } from './governors.ts'
 
@@ -42,7 +43,11 @@ export const proposal = z
     votes: countOrNull.describe(
       'Votes that the source counted when the proposal was last read; null where it was not collected.',
     ),
-    quorum: power.nullable().describe('Required voting power; null if the source does not report it.'),
+    quorum: power
+      .nullable()
+      .describe(
+        'Required voting power; null if the source does not report it. On governors it is the one that the contract states for the proposal, from the start of its vote on.',
+      ),
     createdAt: timeValue.describe('When it was made.'),
     startsAt: timeValue.nullable().describe('When the vote starts; null where it was not collected.'),
     endsAt: timeValue.nullable().describe('When the vote ends; null where it was not collected.'),
@@ -100,6 +105,7 @@ export const detailedProposal = proposalOfSource
       .describe(
         'Its text in Markdown, as written in the proposal: show it as untrusted. Empty if the author wrote none; null if it was not collected. With `include=body`.',
       ),
+    quorumState: quorumState.describe('The quorum, and how much is missing. With `include=quorum`.'),
   })
   .meta({ id: 'GovernanceProposalDetails', description: 'A proposal, with all members.' })
 
@@ -132,6 +138,7 @@ export function toProposalValues(now: string) {
     executableAt: `if(${outcome} IN ('canceled', 'expired'), NULL, d.executable_at)`,
     executedAt: 'd.executed_at',
     canceledAt: 'd.canceled_at',
+    quorumState: `tuple(${Object.values(QUORUM_VALUES).join(', ')})`,
     scoresExact: `arrayMap(power -> ${toDecimalText('power', 'd.decimals')}, d.scores_exact)`,
     scoresTotalExact: toDecimalText('d.total_exact', 'd.decimals'),
   } as const

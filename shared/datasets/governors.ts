@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { GOVERNOR_COUNTED } from '../registry/schema.ts'
 import { toWholeTokens } from '../whole-tokens.ts'
 import { defineDataset } from './define-dataset.ts'
 import { account, isGovernor } from './governance.ts'
@@ -67,6 +68,15 @@ const times = happened.extend({
   ends_at: at.nullable(),
   is_estimated: z.boolean(),
 })
+/** What the contract needs for a proposal, in base units of the voting token. */
+const quorum = happened.extend({
+  kind: z.literal('quorum'),
+  quorum_exact: integer,
+  quorum_counts: z.enum([...GOVERNOR_COUNTED, '']),
+  /** Whether it changes until the vote ends. */
+  is_quorum_live: z.boolean(),
+  decimals: z.int().min(0).max(77),
+})
 /**
  * What happened to an operation in a timelock of the governor `space`. `eta` and `expires_at` are those of Compound's
  * timelock: when a call can be executed, and until when.
@@ -86,8 +96,8 @@ const timelock = happened.extend({
 const reading = happened.extend({ kind: z.literal('reading'), proposal: z.literal('') })
 
 /**
- * A reading of a governor's events: a vote, a proposal, an update of it or its outcome; the start and end of the vote, if known; an
- * event of its timelock; or a reading, which means that all events up to `at` were read.
+ * A reading of a governor's events: a vote, a proposal, an update of it or its outcome; the start and end of the vote, if known; its
+ * quorum; an event of its timelock; or a reading, which means that all events up to `at` were read.
  */
 export const governorsRow = z.discriminatedUnion('kind', [
   vote,
@@ -97,6 +107,7 @@ export const governorsRow = z.discriminatedUnion('kind', [
   outcome,
   queued,
   times,
+  quorum,
   timelock,
   reading,
 ])
@@ -204,7 +215,8 @@ const TIMELOCKED = `
  */
 const PROPOSAL_DETAILS = `
 INSERT INTO dao_proposal_details (dao, space, proposal, title, voting_type, choices, scores, scores_total, votes, starts_at, ends_at,
-  url, outcome, is_estimated, scores_exact, total_exact, decimals, body, queued_at, executable_at, executed_at, canceled_at, expires_at, executed_tx, collected_at)
+  url, outcome, is_estimated, scores_exact, total_exact, decimals, body, queued_at, executable_at, executed_at, canceled_at, expires_at,
+  executed_tx, quorum, quorum_exact, quorum_counts, is_quorum_live, collected_at)
 WITH ${TOUCHED}
 SELECT e.dao, e.space, e.proposal, e.title, 'basic', e.choices, arrayResize(if(v.unknown > 0, v.scores, arrayMap(power -> ${toWholeTokens('power', 'v.decimals')}, v.powers)), length(e.choices)),
   if(v.unknown > 0, v.total, ${toWholeTokens('v.sum', 'v.decimals')}), v.votes,
@@ -215,7 +227,8 @@ SELECT e.dao, e.space, e.proposal, e.title, 'basic', e.choices, arrayResize(if(v
   e.body, e.queued_at, ifNull(l.executable_at, e.executable_at),
   if(outcome = 'executed', ifNull(e.executed_at, l.executed_at), NULL),
   if(outcome = 'canceled', ifNull(e.canceled_at, l.canceled_at), NULL), if(outcome = 'queued', l.expires_at, NULL),
-  multiIf(outcome != 'executed', '', isNotNull(e.executed_at), e.executed_tx, l.executed_tx), now64(3, 'UTC')
+  multiIf(outcome != 'executed', '', isNotNull(e.executed_at), e.executed_tx, l.executed_tx),
+  ${toWholeTokens('e.quorum_exact', 'e.quorum_decimals')}, e.quorum_exact, e.quorum_counts, e.is_quorum_live, now64(3, 'UTC')
 FROM
 (
   SELECT dao, space, proposal, if(countIf(kind = 'updated') > 0, anyIf(title, kind = 'updated'), anyIf(title, kind = 'proposal')) AS title, anyIf(choices, kind = 'proposal') AS choices,
@@ -225,7 +238,9 @@ FROM
     maxOrNullIf(at, kind = 'executed') AS executed_at, maxOrNullIf(at, kind = 'canceled') AS canceled_at,
     anyIf(tx, kind = 'executed') AS executed_tx,
     anyIf(starts_at, kind = 'times') AS starts_at, anyIf(ends_at, kind = 'times') AS ends_at,
-    anyIf(is_estimated, kind = 'times') AS is_estimated
+    anyIf(is_estimated, kind = 'times') AS is_estimated,
+    anyIf(quorum_exact, kind = 'quorum') AS quorum_exact, anyIf(toString(quorum_counts), kind = 'quorum') AS quorum_counts,
+    anyIf(is_quorum_live, kind = 'quorum') AS is_quorum_live, anyIf(decimals, kind = 'quorum') AS quorum_decimals
   FROM (SELECT * FROM governor_events FINAL WHERE ${IS_TOUCHED})
   GROUP BY dao, space, proposal
   HAVING countIf(kind = 'proposal') > 0

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { idValue, timeValue } from '../record-values.ts'
 import { defineDataset } from './define-dataset.ts'
 
 const score = z.number('must be a number').min(0, 'must be at least 0').max(100, 'must be at most 100')
@@ -36,3 +37,29 @@ export const daoRatings = defineDataset({
   isCollected: true,
   series: { table: 'dao_ratings', entity: 'dao', time: 'observed_at', source: 'source' },
 })
+
+const scoreOf = (of: string) => z.number().min(0).max(100).describe(`Score of ${of}, from 0 to 100.`)
+
+const fundamentals = z.strictObject({
+  governance: scoreOf('how it is governed'),
+  team: scoreOf('the team'),
+  competitiveMoat: scoreOf('what keeps competitors away'),
+  valueProposition: scoreOf('what it offers'),
+  tokenEconomics: scoreOf('the economics of its token'),
+})
+
+/** A rating of a DAO. */
+export const ratingRecord = z
+  .strictObject({
+    _id: idValue.describe('Id of the DAO.'),
+    name: z.string().describe('Name of the DAO.'),
+    ratings: z
+      .strictObject({
+        overallRating: scoreOf('everything together'),
+        fundamentalRating: scoreOf('the fundamentals together'),
+        fundamentals: fundamentals.describe('The fundamentals one by one.'),
+        lastUpdated: timeValue.describe('When the rating was made.'),
+      })
+      .describe('The newest rating.'),
+  })
+  .meta({ id: 'DaoRating', description: 'A rating of a DAO, as imported by the operator of this service.' })

@@ -80,7 +80,7 @@ export const treasuryFlow = z
     _id: idValue.describe('Id of the transfer.'),
     dao: idValue.describe('Id of the DAO.'),
     recordedAt: timeValue.describe('Time of the block that holds the transfer.'),
-    chain: place.describe('Slug of the chain.'),
+    chain: idValue.describe('Id of the chain.'),
     transactionHash: place.describe('Hash of the transaction, which may hold several transfers.'),
     wallet: place.describe('Address of the treasury, in lower case; the paying one of an internal transfer.'),
     direction: z
@@ -165,38 +165,40 @@ export const EXACT_QUANTITY = `if(isNull(f.decimals), NULL, ${toDecimalText('f.b
 /** SQL for the key of the registry's token with this contract, like `toKey(toId('token', chain, contract))`. */
 const TOKEN_KEY = `bitShiftRight(reinterpretAsUInt64(reverse(substring(SHA256(concat('token\\x1f', toString(chain), '\\x1f', contract_address)), 1, 8))), 12)`
 
-const toAssets = (isOwner: string) =>
-  `SELECT DISTINCT toString(chain) AS chain, contract_address FROM treasury_flows WHERE dao ${isOwner} AND kind != 'spam'`
+/** SQL for the assets of selected transfers: `chain` and `contract_address`. */
+export const toFlowAssets = (isOwner: string, isInRange = 'true'): string =>
+  `SELECT DISTINCT toString(chain) AS chain, contract_address FROM treasury_flows WHERE dao ${isOwner} AND ${isInRange} AND kind != 'spam'`
 
 /**
- * SQL for the prices of the assets that selected DAOs transferred: `chain`, `contract_address`, `day` and `price_usd`, the
- * first observation of each UTC day. Tokens of the registry have the stored series of their contract; other assets have
+ * SQL for the prices of assets, which `assets` selects, on UTC days: `chain`, `contract_address`, `day` and `price_usd`, the
+ * first observation of each day. Tokens of the registry have the stored series of their contract; other assets have
  * the price with which treasuries of that day were valued. Values are computed from it in each answer, so a corrected
  * price corrects them.
  */
-const toDayPrices = (isOwner: string): string => `
+export const toDayPrices = (assets: string): string => `
   SELECT chain, contract_address, day, toNullable(argMin(price, place)) AS price_usd FROM
   (
     SELECT a.chain AS chain, a.contract_address AS contract_address, toDate(r.bucket_at) AS day, r.price AS price, 1 AS place
-    FROM (SELECT chain, contract_address, ${TOKEN_KEY} AS token FROM (${toAssets(isOwner)})) AS a
+    FROM (SELECT chain, contract_address, ${TOKEN_KEY} AS token FROM (${assets})) AS a
     INNER JOIN
     (
       SELECT token, bucket_at, price FROM token_price_rollups FINAL
-      WHERE interval_seconds = 86400 AND token IN (SELECT ${TOKEN_KEY} FROM (${toAssets(isOwner)}))
+      WHERE interval_seconds = 86400 AND token IN (SELECT ${TOKEN_KEY} FROM (${assets}))
     ) AS r ON r.token = a.token
     UNION ALL
     SELECT toString(chain) AS chain, contract_address, day, price_usd, 2 FROM holding_prices FINAL
-    WHERE (contract_address, toString(chain)) IN (SELECT contract_address, chain FROM (${toAssets(isOwner)}))
+    WHERE (contract_address, toString(chain)) IN (SELECT contract_address, chain FROM (${assets}))
   )
   GROUP BY chain, contract_address, day`
 
 /**
- * SQL for selected transfers `f` of DAOs with their prices `p` and the proposals `x` that their transactions executed.
- * `isOwner` is a condition on the key of the DAO, such as `= {dao: UInt64}`; `isSelected` is one on the columns of a row.
+ * SQL for transfers `f` of DAOs, which `rows` selects, with their prices `p` and the proposals `x` that their transactions
+ * executed. `isOwner` is a condition on the key of the DAO, such as `= {dao: UInt64}`, and `assets` selects the assets of the
+ * rows, and maybe others.
  */
-export const fromFlows = (isOwner: string, isSelected = 'true'): string =>
-  `FROM (SELECT * FROM treasury_flows FINAL WHERE dao ${isOwner} AND ${isSelected}) AS f
-LEFT JOIN (${toDayPrices(isOwner)}
+export const withPrices = (isOwner: string, rows: string, assets = toFlowAssets(isOwner)): string =>
+  `FROM (${rows}) AS f
+LEFT JOIN (${toDayPrices(assets)}
 ) AS p ON p.chain = toString(f.chain) AND p.contract_address = f.contract_address AND p.day = toDate(f.recorded_at)
 LEFT JOIN
 (
@@ -206,3 +208,7 @@ LEFT JOIN
     ON p.dao = d.dao AND p.space = d.space AND p.proposal = d.proposal
   GROUP BY dao, executed_tx
 ) AS x ON x.dao = f.dao AND x.executed_tx = f.transaction_hash`
+
+/** Like `withPrices`, with the transfers that fulfil `isSelected`, a condition on the columns of a row. */
+export const fromFlows = (isOwner: string, isSelected = 'true'): string =>
+  withPrices(isOwner, `SELECT * FROM treasury_flows FINAL WHERE dao ${isOwner} AND ${isSelected}`)

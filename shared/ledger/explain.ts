@@ -225,7 +225,7 @@ function toState(
   if (stored !== undefined) {
     const { provider, seconds } = stored
     if (seconds > step) return { state: 'coarser', provider, seconds, reason: notes[0]?.reason || null, since: null }
-    const partial = notes.find(({ lane, state }) => lane === 'live' && state === 'coarser')
+    const partial = notes.find(({ queueClass, state }) => queueClass === 'live' && state === 'coarser')
     return { state: 'covered', provider, seconds, reason: partial?.reason ?? null, since: null }
   }
   if (nothing !== undefined) {

@@ -48,7 +48,7 @@ async function coverStored(db: Database, dataset: LedgerDataset, missing: readon
 
 const toNote = ({ cadence }: LedgerDataset, entity: number, run: Buckets, now: number): Note => ({
   entity,
-  lane: 'history',
+  queueClass: 'history',
   ...toTimes(run, cadence),
   state: 'missed',
   provider: '',
@@ -65,7 +65,7 @@ export async function writeFailed(
   entities: readonly number[],
   failed: FailedRange,
 ): Promise<void> {
-  const note = { lane: 'history', state: 'failed', provider: '', tries: 1 } as const
+  const note = { queueClass: 'history', state: 'failed', provider: '', tries: 1 } as const
   await writeNotes(
     db,
     dataset,
@@ -85,9 +85,9 @@ export function withoutTried(
 ): Promise<Missing[]> {
   const today = toBucketStart(now, '1d')
   const isBlocking = (note: StoredNote) =>
-    note.lane === 'live' ? note.to === END_OF_TIME : note.nextTry > now && note.writtenAt >= providersChangedAt
+    note.queueClass === 'live' ? note.to === END_OF_TIME : note.nextTry > now && note.writtenAt >= providersChangedAt
   const toRange = (note: StoredNote) =>
-    note.lane === 'live' && note.state === 'failed' ? { ...note, from: Math.max(note.from, today) } : note
+    note.queueClass === 'live' && note.state === 'failed' ? { ...note, from: Math.max(note.from, today) } : note
   return withoutExplained(db, dataset, missing, (note) => (isBlocking(note) ? toRange(note) : undefined))
 }
 

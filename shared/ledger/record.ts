@@ -227,7 +227,7 @@ function toPartialRangeNote(answer: Answer, before: readonly Note[], noted: Note
   if (first === undefined || last === undefined) return []
   const { from, to } = toTimes({ first, last }, noted.dataset.cadence)
   // A note replaces the one that begins at the same time, which may explain more.
-  const isReplacing = before.some((note) => note.lane === 'live' && note.from === from && note.to > to)
+  const isReplacing = before.some((note) => note.queueClass === 'live' && note.from === from && note.to > to)
   return isReplacing ? [] : toPartialNote(answer, before, { first, last }, noted)
 }
 
@@ -240,7 +240,7 @@ function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { dat
   if (answer.state === 'put-off') return []
   const { cadence, hasOwnTimes, hasHistory, resumes } = dataset
   const filled = toBucket(hasOwnTimes ? slot - INTERVAL_SECONDS[cadence] * 1000 : toReadEnd(dataset, slot), cadence)
-  const open = before.find(({ lane, to }) => lane === 'live' && to === END_OF_TIME)
+  const open = before.find(({ queueClass, to }) => queueClass === 'live' && to === END_OF_TIME)
   if (answer.state === 'rows' || answer.state === 'nothing') {
     const partial = toPartialNote(answer, before, { first: filled, last: filled }, { dataset, now })
     if (open === undefined) return partial
@@ -259,7 +259,7 @@ function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { dat
   const { key } = answer.entity
   const from = toBucketTime(Math.min(begins ?? filled, filled), cadence)
   const times = { from: open?.from ?? from, to: END_OF_TIME, since, nextTry: now }
-  return [{ entity: key, lane: 'live', state, provider, reason, tries, ...times }]
+  return [{ entity: key, queueClass: 'live', state, provider, reason, tries, ...times }]
 }
 
 /**
@@ -274,11 +274,11 @@ function toPartialNote(
 ): Note[] {
   if (reason === '') return []
   const { from, to } = toTimes({ first, last }, dataset.cadence)
-  const isContinued = ({ lane, state, ...note }: Note) =>
-    lane === 'live' && state === 'coarser' && note.to === from && note.reason === reason
+  const isContinued = ({ queueClass, state, ...note }: Note) =>
+    queueClass === 'live' && state === 'coarser' && note.to === from && note.reason === reason
   const continued = before.find(isContinued)
   const times = { from: continued?.from ?? from, to, since: continued?.since ?? now, nextTry: now }
-  return [{ entity: entity.key, lane: 'live', state: 'coarser', provider, reason, tries: 1, ...times }]
+  return [{ entity: entity.key, queueClass: 'live', state: 'coarser', provider, reason, tries: 1, ...times }]
 }
 
 /**
@@ -322,14 +322,14 @@ function toRangeNote(
   payload: RangePayload,
   { dataset, now }: NotedRun,
 ): Note {
-  const last = before.find((note) => note.lane === 'history' && note.from === from && note.state === state)
+  const last = before.find((note) => note.queueClass === 'history' && note.from === from && note.state === state)
   // All attempts of one job count as one.
   const tries = last === undefined ? 1 : last.nextTry > now ? last.tries : last.tries + 1
   const seconds = toStepSeconds(payload.interval, dataset.cadence)
   const nextTry = toNextTry({ state, failure }, { now, tries, seconds })
   return {
     entity: entity.key,
-    lane: 'history',
+    queueClass: 'history',
     from,
     to,
     state,

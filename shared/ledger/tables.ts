@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Buckets, RUNS, toBucket, totalBuckets, toUnitMs, toUnitTimes, toYear } from '../buckets.ts'
 import { groupBy } from '../group-by.ts'
 import { type Cadence, END_OF_TIME, INTERVAL_SECONDS, type TimeRange } from '../intervals.ts'
-import { LANES } from '../queue/lanes.ts'
+import { QUEUE_CLASSES } from '../queue/queue-classes.ts'
 import type { Database } from '../store/store.ts'
 import type { Count, LedgerDataset, MissingQuery, Note, Report, StoredNote } from './types.ts'
 
@@ -174,7 +174,7 @@ GROUP BY entity`,
 
 const storedNote = z.object({
   entity: z.number(),
-  lane: z.enum(LANES),
+  queueClass: z.enum(QUEUE_CLASSES),
   from: z.int(),
   to: z.int(),
   state: z.enum(['coarser', 'failed', 'unserved', 'pending']),
@@ -194,7 +194,7 @@ const fromStored = <N extends Pick<z.infer<typeof storedNote>, 'state' | 'tries'
 
 const toMs = (column: string) => `toUnixTimestamp64Milli(${column})`
 
-const NOTES = `SELECT dataset, entity, toString(lane) AS lane, ${toMs('begins_at')} AS from, ${toMs('ends_at')} AS to, toString(state) AS state,
+const NOTES = `SELECT dataset, entity, toString(lane) AS queueClass, ${toMs('begins_at')} AS from, ${toMs('ends_at')} AS to, toString(state) AS state,
   toString(provider) AS provider, reason, ${toMs('since')} AS since, tries, ${toMs('next_try_at')} AS nextTry,
   ${toMs('written_at')} AS writtenAt
 FROM coverage_notes FINAL`
@@ -233,7 +233,7 @@ export async function readOpenNotes(db: Database): Promise<ReadonlyMap<string, N
 
 const toText = (ms: number) => new Date(ms).toISOString()
 
-/** Writes notes. A note replaces the older note of the same entity and queue class (`lane`) with the same start. */
+/** Writes notes. A note replaces the older one of its entity and queue class (column `lane`) with the same start. */
 export async function writeNotes(
   db: Database,
   dataset: Pick<LedgerDataset, 'name'>,
@@ -241,10 +241,10 @@ export async function writeNotes(
 ): Promise<void> {
   if (notes.length === 0) return
   // Copies the members by name, because a note that was read also has the time at which it was written.
-  const rows = notes.map(({ entity, lane, from, to, state, provider, reason, since, tries, nextTry }) => ({
+  const rows = notes.map(({ entity, queueClass, from, to, state, provider, reason, since, tries, nextTry }) => ({
     dataset: dataset.name,
     entity,
-    lane,
+    lane: queueClass,
     state: state === 'missed' ? 'unserved' : state,
     provider,
     reason,

@@ -2,7 +2,7 @@ import type { Buckets } from '../buckets.ts'
 import type { Dataset } from '../datasets/define-dataset.ts'
 import type { DataError } from '../errors.ts'
 import type { Interval, TimeRange } from '../intervals.ts'
-import type { Lane } from '../queue/lanes.ts'
+import type { QueueClass } from '../queue/queue-classes.ts'
 import type { JobPayload } from '../queue/queues.ts'
 import type { Entity } from '../registry/entities.ts'
 
@@ -152,7 +152,7 @@ export interface Report extends Buckets {
  */
 export interface Note extends TimeRange {
   readonly entity: number
-  readonly lane: Lane
+  readonly queueClass: QueueClass
   readonly state: 'coarser' | 'failed' | 'unserved' | 'pending' | 'missed'
   readonly provider: string
   readonly reason: string

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
 import { INTERVALS } from '../intervals.ts'
-import type { Lane } from './lanes.ts'
+import type { QueueClass } from './queue-classes.ts'
 
 const time = z.number().int().nonnegative()
 
@@ -11,21 +11,22 @@ const time = z.number().int().nonnegative()
 const about = { entities: z.array(z.string()).min(1).optional(), again: z.literal(true).optional() }
 
 /**
- * A batch of a slot with many entities: those with `pieceKey % of === index` (see `pieceKey` of the job). The batch of
+ * A batch of a slot with many entities: those with `batchKey % of === index` (see `batchKey` of the job). The batch of
  * an entity therefore does not depend on other entities.
  */
-export const slotPiece = z
+export const slotBatch = z
   .strictObject({ index: z.int().nonnegative(), of: z.int().positive() })
   .refine(({ index, of }) => index < of)
 
-export type SlotPiece = z.infer<typeof slotPiece>
+export type SlotBatch = z.infer<typeof slotBatch>
 
 /**
  * The payload of a queued job. A slot job collects the state as of its slot. A range job collects history, `from`
- * inclusive and `to` exclusive. Times are Unix milliseconds.
+ * inclusive and `to` exclusive. Times are Unix milliseconds. `piece` is the batch of a slot: queues keep this older name,
+ * so that workers and schedulers of two versions understand each other's jobs.
  */
 export const jobPayload = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('slot'), slot: time, piece: slotPiece.optional(), ...about }),
+  z.strictObject({ kind: z.literal('slot'), slot: time, piece: slotBatch.optional(), ...about }),
   z.strictObject({ kind: z.literal('range'), from: time, to: time, interval: z.enum(INTERVALS), ...about }),
 ])
 
@@ -64,13 +65,14 @@ const DEFAULT_OPTIONS: JobsOptions = {
 const HISTORY = '-history'
 
 /** The live queue has the dataset's name. */
-export const toQueueName = (dataset: string, lane: Lane): string => (lane === 'live' ? dataset : `${dataset}${HISTORY}`)
+export const toQueueName = (dataset: string, queueClass: QueueClass): string =>
+  queueClass === 'live' ? dataset : `${dataset}${HISTORY}`
 
 /** Splits a queue's name into dataset and queue class. */
-export function readQueueName(name: string): { dataset: string; lane: Lane } {
+export function readQueueName(name: string): { dataset: string; queueClass: QueueClass } {
   return name.endsWith(HISTORY)
-    ? { dataset: name.slice(0, -HISTORY.length), lane: 'history' }
-    : { dataset: name, lane: 'live' }
+    ? { dataset: name.slice(0, -HISTORY.length), queueClass: 'history' }
+    : { dataset: name, queueClass: 'live' }
 }
 
 /**
@@ -81,8 +83,13 @@ export const toQueuePrefix = (prefix: string, queue: string): string =>
   prefix.startsWith('{') ? `{${prefix.slice(1, -1)}:${queue}}` : prefix
 
 /** The queue of one queue class of a dataset, under the configured key prefix. */
-export function createQueue(dataset: string, connection: Redis, prefix: string, lane: Lane = 'live'): DatasetQueue {
-  return openQueue(toQueueName(dataset, lane), connection, prefix, { defaultJobOptions: DEFAULT_OPTIONS })
+export function createQueue(
+  dataset: string,
+  connection: Redis,
+  prefix: string,
+  queueClass: QueueClass = 'live',
+): DatasetQueue {
+  return openQueue(toQueueName(dataset, queueClass), connection, prefix, { defaultJobOptions: DEFAULT_OPTIONS })
 }
 
 /** Opens a queue under the configured key prefix. */
@@ -98,7 +105,7 @@ export function openQueue(
   return queue
 }
 
-export type DatasetQueues = Readonly<Record<Lane, DatasetQueue>>
+export type DatasetQueues = Readonly<Record<QueueClass, DatasetQueue>>
 
 export function createQueues(dataset: string, connection: Redis, prefix: string): DatasetQueues {
   return {
@@ -112,8 +119,8 @@ export function toSlotName(ms: number): string {
   return new Date(ms).toISOString().replace(/[-:]|\.\d{3}/g, '')
 }
 
-export const toSlotJobId = (dataset: string, slot: number, piece?: SlotPiece): string =>
-  [dataset, toSlotName(slot), ...(piece === undefined ? [] : [piece.index])].join('.')
+export const toSlotJobId = (dataset: string, slot: number, batch?: SlotBatch): string =>
+  [dataset, toSlotName(slot), ...(batch === undefined ? [] : [batch.index])].join('.')
 
 /** Whether a dataset's slot, or its first chunk, is in its queue: waiting, active or completed. */
 export async function isSlotEnqueued(redis: Redis, prefix: string, dataset: string, slot: number): Promise<boolean> {

@@ -2,8 +2,10 @@ import { toId, toKey } from '../ids.ts'
 
 import type {
   GOVERNOR_CLOCKS,
+  GOVERNOR_COUNTED,
   GOVERNOR_COUNTINGS,
   GOVERNOR_FAMILIES,
+  GOVERNOR_QUORUMS,
   TREASURY_ROLES,
   VOTING_TOKEN_FAMILIES,
 } from './schema.ts'
@@ -92,6 +94,10 @@ export interface Governor {
   family: (typeof GOVERNOR_FAMILIES)[number]
   /** How it counts votes with parameters; plain if absent. */
   counting?: (typeof GOVERNOR_COUNTINGS)[number] | undefined
+  /** The votes that count towards its quorum; as its family or its contract states if absent. */
+  counted?: (typeof GOVERNOR_COUNTED)[number] | undefined
+  /** How its quorum changes, if it is neither a constant nor known for each proposal. */
+  quorum?: (typeof GOVERNOR_QUORUMS)[number] | undefined
   /** The unit of the starts and ends of its proposals; derived from the numbers if absent. */
   clock?: (typeof GOVERNOR_CLOCKS)[number] | undefined
   /** Length of a vote whose events have no end, or each length from a block on, the oldest first. */

@@ -48,6 +48,15 @@ export const GOVERNOR_CLOCKS = ['blocks', 'seconds', 'rounds'] as const
  */
 export const GOVERNOR_COUNTINGS = ['plain', 'fractional'] as const
 
+/** The votes that count towards a governor's quorum. */
+export const GOVERNOR_COUNTED = ['for', 'for+abstain', 'all', 'larger+abstain'] as const
+
+/**
+ * How a governor's quorum changes: \`live\` until the end of the vote; \`setting\` is one value for all proposals, which its owners
+ * may change, so that a past one is known only from a node with the state of that time.
+ */
+export const GOVERNOR_QUORUMS = ['live', 'setting'] as const
+
 const seconds = z.int().positive()
 /**
  * A timelock like Compound's, which no event of its governor names. `graceSeconds` is its `GRACE_PERIOD` if that is not 14
@@ -62,13 +71,16 @@ const fromBlock = z.int().nonnegative()
  * `votingSeconds` is the length of a vote on a contract whose events have no end, or each length and the first block of
  * votes with it, the oldest first. `votesOn` is the governor whose
  * proposals the contract counts votes on, as `<chain>/<address>`; by default they are its own. `timelocks` are those that
- * it queues or queued its proposals in. Without `counting` it is plain. The default is not added to the record, because processes of an earlier version refuse unknown members.
+ * it queues or queued its proposals in. Without `counting` it is plain. `counted` are the votes that count towards the quorum; by
+ * default those of the family, or those that the contract states. The defaults are not added to the record, because processes of an earlier version refuse unknown members.
  */
 const governor = z.strictObject({
   chain: slug,
   address: externalId,
   family: z.enum(GOVERNOR_FAMILIES),
   counting: z.enum(GOVERNOR_COUNTINGS).optional(),
+  counted: z.enum(GOVERNOR_COUNTED).optional(),
+  quorum: z.enum(GOVERNOR_QUORUMS).optional(),
   decimals: z.int().min(0).max(77).optional(),
   clock: z.enum(GOVERNOR_CLOCKS).optional(),
   votingSeconds: z.union([seconds, z.array(z.strictObject({ fromBlock, seconds })).min(1)]).optional(),

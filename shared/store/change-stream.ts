@@ -21,11 +21,11 @@ export interface StreamedChange extends z.infer<typeof streamedChange> {
   readonly version: string
 }
 
-/** A listener on the stream. Receives every change event, or a call of `lost` if events may be missing. */
+/** A listener on the stream. Receives every change event, or a call of `missed` if events may be missing. */
 export interface ChangeListener {
   changed(changeEvents: readonly StreamedChange[]): void
   /** The stream continues at this version; earlier events may be missing. */
-  lost(version: string): void
+  missed(version: string): void
 }
 
 export interface ChangeStream {
@@ -101,7 +101,7 @@ async function readNewest(redis: Redis, key: string): Promise<string> {
 /**
  * Follows the stream from now on. `waiting` is a separate `reader` connection for blocking reads, `asking` serves all
  * other commands. During an outage of Redis, listeners are not called. Afterwards they receive the missed events, or
- * `lost` if Redis no longer has them. A malformed entry is logged and also reported as `lost`.
+ * `missed` if Redis no longer has them. A malformed entry is logged and also reported as `missed`.
  */
 export function followChangeStream(
   connections: { waiting: Redis; asking: Redis },
@@ -129,13 +129,13 @@ export function followChangeStream(
     if (isRefusal) refusal = reason
     log[isNews ? 'warn' : 'debug']({ reason }, 'the change stream cannot be read')
   }
-  const lose = (newest: string) => {
+  const miss = (newest: string) => {
     version = newest
-    for (const listener of listeners) listener.lost(newest)
+    for (const listener of listeners) listener.missed(newest)
   }
   const step = async () => {
     const changeEvents = version === undefined ? undefined : await readAfter(waiting, key, version, reportMalformed)
-    if (changeEvents === undefined) return lose(await readNewest(waiting, key))
+    if (changeEvents === undefined) return miss(await readNewest(waiting, key))
     const last = changeEvents.at(-1)
     if (last === undefined) return waiting.xread('COUNT', 1, 'BLOCK', WAIT_MS, 'STREAMS', key, String(version))
     version = last.version
@@ -185,6 +185,6 @@ export function bridgeChangeStream({ receive, renew }: ChangeFeed, changeStream:
     changed: (changeEvents) => {
       for (const { dataset, id } of changeEvents) receive({ dataset, id })
     },
-    lost: renew,
+    missed: renew,
   })
 }

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { type DataError, isAboutProvider, toReason } from '../errors.ts'
 import { parseStored } from '../json.ts'
-import type { SlotPiece } from '../queue/queues.ts'
+import type { SlotBatch } from '../queue/queues.ts'
 import type { Database } from './clickhouse.ts'
 
 /** The state name under which a dataset's job stores its failing providers. */
@@ -24,10 +24,10 @@ const NAMES = `^${FAILING_PROVIDERS}( [1-9][0-9]*)?$`
 const stateRow = z.object({ job: z.string(), value: z.string() })
 const text = z.object({ name: z.string(), value: z.string() })
 
-/** Each chunk of a slot has its own state; chunk 0 uses the name of an unsplit slot. */
-const toFailingName = (piece = 0): string => (piece === 0 ? FAILING_PROVIDERS : `${FAILING_PROVIDERS} ${piece}`)
+/** Each batch of a slot has its own state; batch 0 uses the name of an unsplit slot. */
+const toFailingName = (batch = 0): string => (batch === 0 ? FAILING_PROVIDERS : `${FAILING_PROVIDERS} ${batch}`)
 
-/** Reads the stored texts of a dataset's job by chunk index. */
+/** Reads the stored texts of a dataset's job by batch index. */
 export async function readFailingTexts(db: Database, job: string): Promise<ReadonlyMap<number, string>> {
   const rows = await db.rows({
     name: 'failing-texts',
@@ -39,7 +39,7 @@ export async function readFailingTexts(db: Database, job: string): Promise<Reado
 }
 
 /**
- * Returns the failing providers of every dataset with stored state, by name, merged over all chunks. Unreadable text
+ * Returns the failing providers of every dataset with stored state, by name, merged over all batches. Unreadable text
  * counts as no failing provider.
  */
 export async function readFailing(db: Database): Promise<ReadonlyMap<string, FailingProviders>> {
@@ -54,7 +54,7 @@ export async function readFailing(db: Database): Promise<ReadonlyMap<string, Fai
   return found
 }
 
-/** If a provider fails in several chunks, the earliest start wins. */
+/** If a provider fails in several batches, the earliest start wins. */
 function toEarliest(a: FailingProviders, b: FailingProviders): FailingProviders {
   const added = Object.entries(b).filter(([provider, { since }]) => {
     const before = a[provider]
@@ -74,7 +74,7 @@ export interface ProviderFailure {
 /** Provider results of one slot, or of one batch of a slot. */
 export interface ProviderResults {
   readonly slot: number
-  readonly piece: SlotPiece | undefined
+  readonly batch: SlotBatch | undefined
   /** Whether all entities were requested, not only those left by an earlier attempt or batch. */
   readonly isComplete: boolean
   readonly failures: readonly ProviderFailure[]
@@ -95,7 +95,7 @@ export function toFailingTexts(
   texts: ReadonlyMap<number, string>,
   results: ProviderResults,
 ): ReadonlyMap<string, string> {
-  const { index, of } = results.piece ?? { index: 0, of: 1 }
+  const { index, of } = results.batch ?? { index: 0, of: 1 }
   const text = texts.get(index)
   const stored = text === undefined ? {} : readFailingText(text)
   const before = stored ?? {}
@@ -103,8 +103,8 @@ export function toFailingTexts(
   const changed = new Map<string, string>()
   // An unreadable stored text also differs, and is replaced.
   if (!isDeepStrictEqual(failing, stored)) changed.set(toFailingName(index), toFailingText(failing))
-  for (const [pieceIndex, text] of texts) {
-    if (pieceIndex >= of && text !== NONE) changed.set(toFailingName(pieceIndex), NONE)
+  for (const [batchIndex, text] of texts) {
+    if (batchIndex >= of && text !== NONE) changed.set(toFailingName(batchIndex), NONE)
   }
   return changed
 }

@@ -22,14 +22,14 @@ export function toStaleAt(asOf: number, { cadence }: Pick<DatasetFacts, 'cadence
 }
 
 /**
- * The freshness of a dataset by the age of its newest datum; null is an empty dataset. With overdue entities (`lost`)
+ * The freshness of a dataset by the age of its newest datum; null is an empty dataset. With overdue entities
  * it is never fresh.
  */
-export function toFreshnessState(lagSeconds: number | null, cadence: Cadence, lost = 0): FreshnessState {
+export function toFreshnessState(lagSeconds: number | null, cadence: Cadence, overdue = 0): FreshnessState {
   if (lagSeconds === null) return 'empty'
   const cadences = lagSeconds / INTERVAL_SECONDS[cadence]
   if (cadences > STALE_AFTER_CADENCES) return 'stale'
-  return cadences > LATE_AFTER_CADENCES || lost > 0 ? 'late' : 'fresh'
+  return cadences > LATE_AFTER_CADENCES || overdue > 0 ? 'late' : 'fresh'
 }
 
 /** Age of a datum in seconds; null without one. Times are Unix milliseconds. */

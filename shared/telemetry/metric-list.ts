@@ -70,7 +70,7 @@ export const METRICS = {
   apiPoints: {
     kind: 'gauge',
     name: 'api_kept_points',
-    help: 'Points of series in the cache of series (`pieces`), as points or as stored rows.',
+    help: 'Points of series in the cache of series (`pieces` in `api_kept_bytes`), as points or as stored rows.',
     labels: [],
   },
   apiChunkReads: {
@@ -220,7 +220,7 @@ export const METRICS = {
     help: 'The stored share of the data expected up to now, 0 to 1.',
     labels: ['dataset'],
   },
-  datasetLost: {
+  datasetOverdue: {
     kind: 'gauge',
     name: 'dataset_lost_entities',
     help: 'Entities that a provider serves, with a newest datum over 1.5 cadences old.',

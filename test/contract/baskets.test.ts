@@ -120,6 +120,10 @@ describe('/data/baskets/historic', () => {
 interface Report {
   readonly rebalances: readonly {
     readonly scheduledAt: string
+    readonly executedAt: string
+    readonly turnover: number
+    readonly cost: number
+    readonly nav: number
     readonly decidedWith: string
     readonly members: readonly { readonly token: string; readonly weight: number; readonly price: number }[]
     readonly excluded: readonly { readonly symbol: string; readonly reason: string }[]
@@ -156,6 +160,67 @@ describe('/data/baskets/report', () => {
     expect(report).toMatchObject({ returns: 17, returnsWithIndex: 17, periodsPerYear: 365 })
     expect(report.maxDrawdown).toMatchObject({ peakAt: '2024-02-28T00:00:00.000Z', recoveredAt: null })
     expect(report.correlation).toBeGreaterThan(0.9)
+  })
+})
+
+describe('the tables of a report', () => {
+  const RULE = 'of=UNI,AAVE,RBN&weights=equal&costBps=30&start=2024-02-28'
+  const readCsv = async (table: string, more = '') => {
+    const response = await get('report', `${RULE}&format=csv${table === '' ? '' : `&table=${table}`}${more}`)
+    expect(response.status, await response.clone().text()).toBe(200)
+    expect(response.headers.get('content-disposition')).toMatch(/\.csv"$/)
+    const [header = '', ...lines] = (await response.text()).trimEnd().split('\n')
+    const names = header.replaceAll('"', '').split(',')
+    return lines.map((line) =>
+      Object.fromEntries(line.split(',').map((value, at) => [names[at], value.replaceAll('"', '')])),
+    )
+  }
+  const day = (time: string | undefined) => time?.slice(0, 10)
+
+  it('have the rows of the JSON answer', async () => {
+    const { rebalances } = await readReport(RULE)
+    const holdings = await readCsv('')
+    const members = rebalances.flatMap(({ scheduledAt, members }) =>
+      members.map(({ token, weight, price }) => [scheduledAt, token, weight, price]),
+    )
+    expect(members.length).toBeGreaterThan(3)
+    expect(holdings.map((row) => [row.scheduledAt, row.token, Number(row.weight), Number(row.price)])).toEqual(members)
+    expect(holdings.map(({ entered }) => entered)).toEqual(['true', 'true', 'true', 'false', 'false', 'false'])
+    const trades = await readCsv('rebalances')
+    expect(
+      trades.map(({ at, turnover, cost, nav, members }) => [at, ...[turnover, cost, nav, members].map(Number)]),
+    ).toEqual(rebalances.map((one) => [one.executedAt, one.turnover, one.cost, one.nav, one.members.length]))
+  })
+
+  it('list exits, days without a price and exclusions with their tokens', async () => {
+    expect(await readCsv('exits')).toEqual([
+      { at: '2024-03-13T00:00:00.000Z', token: idOf('RBN'), symbol: 'RBN', price: '0.5', reason: 'ended' },
+    ])
+    expect((await readCsv('missingPriceDays')).map(({ at, symbol }) => [day(at), symbol])).toEqual([
+      ['2024-03-05', 'UNI'],
+    ])
+    const response = await get('report', 'top=2&start=2024-02-28&end=2024-03-01&table=exclusions&format=ndjson')
+    const rows = (await response.text())
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line) as object)
+    expect(rows).toContainEqual(expect.objectContaining({ symbol: 'RBN', reason: 'belowTop' }))
+    expect(Object.keys(rows[0] ?? {})).toEqual(['at', 'scheduledAt', 'token', 'symbol', 'reason'])
+  })
+
+  it('have the named members, as Parquet too', async () => {
+    expect((await readCsv('rebalances', '&fields=at,nav'))[0]).toEqual({ at: '2024-02-28T00:00:00.000Z', nav: '100' })
+    const parquet = await get('report', `${RULE}&format=parquet&table=exits`)
+    expect(
+      Buffer.from(await parquet.arrayBuffer())
+        .subarray(0, 4)
+        .toString(),
+    ).toBe('PAR1')
+  })
+
+  it('reject an unknown table', async () => {
+    const problem = (await (await get('report', `${RULE}&format=csv&table=days`)).json()) as { detail: string }
+    expect(problem.detail).toContain('must be one of holdings, rebalances, exclusions, exits, missingPriceDays')
   })
 })
 

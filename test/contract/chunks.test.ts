@@ -173,7 +173,7 @@ async function change(key: number, turn: number): Promise<void> {
 
 describe('responses built from chunks', () => {
   it.each([SEED])('equal those of one statement for random requests and changes (seed %d)', async (seed) => {
-    const key = toNoiseKey(seed, 'pieces')
+    const key = toNoiseKey(seed, 'chunks')
     const links: boolean[] = []
     for (let turn = 0; turn < countCases(20); turn++) {
       const requestedQuery = toQuery(key, turn)
@@ -185,7 +185,7 @@ describe('responses built from chunks', () => {
   })
 
   it.each([SEED])('are equal for concurrent requests that share batched statements (seed %d)', async (seed) => {
-    const key = toNoiseKey(seed, 'pieces at once')
+    const key = toNoiseKey(seed, 'chunks at once')
     for (let burst = 0; burst < countCases(2); burst++) {
       await Promise.all(Array.from({ length: 12 }, (_, at) => compare(toQuery(key, 12 * burst + at))))
       await change(key, burst)
@@ -306,7 +306,7 @@ describe('statements of the series cache', () => {
     await compare(grants)
     expect(statements.filter((name) => name.startsWith('historic'))).toEqual([
       'historic-financial',
-      'historic-financial-pieces',
+      'historic-financial-chunk-counts',
       'historic-financial',
     ])
     statements = []

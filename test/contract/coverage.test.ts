@@ -104,14 +104,14 @@ beforeAll(async () => {
   const slots = Array.from({ length: 100 }, (_, at) => ({ token: fine.key, at: newest - (at + 1) * SLOT + 10_000 }))
   await storeQuotes(writer, slots)
   await addCoverage(writer, tokenPrices, [toReport(fine.key, BEGIN, newest, 300)])
-  const rest = { lane: 'live', provider: 'coingecko', since: BEGIN, tries: 3, nextTry: BEGIN } as const
+  const rest = { queueClass: 'live', provider: 'coingecko', since: BEGIN, tries: 3, nextTry: BEGIN } as const
   await writeNotes(writer, tokenPrices, [
     { ...rest, entity: mixed.key, from: BEGIN + 210 * SLOT, to: END_OF_TIME, state: 'failed', reason: 'HTTP 503' },
     { ...rest, entity: without.key, from: BEGIN, to: END_OF_TIME, state: 'unserved', reason: 'no id there' },
   ])
   await rememberFailing({ db: writer, now: () => NOW }, 'prices', {
     slot: BEGIN,
-    piece: undefined,
+    batch: undefined,
     isComplete: true,
     failures: [{ provider: 'coinmarketcap', reason: new DataError('config', 'no key') }],
     answered: [],

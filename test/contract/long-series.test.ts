@@ -179,6 +179,15 @@ it('a long series is complete before malformed bytes behind its request are answ
   ])
 })
 
+it('a long answer has no more listeners than Node expects', async () => {
+  const warnings: Error[] = []
+  const note = (warning: Error) => void warnings.push(warning)
+  process.on('warning', note)
+  await Promise.all([readWith('what?'), fetch(api.url + table).then((response) => response.arrayBuffer())])
+  process.off('warning', note)
+  expect(warnings).toEqual([])
+})
+
 it('malformed bytes after two valid requests do not replace one of the responses', async () => {
   const short = '/data/chains'
   await (await fetch(api.url + short)).text()

@@ -59,7 +59,7 @@ const toEnd = async (response: Response) =>
   )
 
 /** Splits bytes into chunks as a connection delivers them. */
-function* toPieces(bytes: Buffer): Generator<Buffer> {
+function* toParts(bytes: Buffer): Generator<Buffer> {
   for (let at = 0; at < bytes.length; at += 16_384) yield bytes.subarray(at, at + 16_384)
 }
 
@@ -138,7 +138,7 @@ describe.each(FORMATS)('long table as %s', (format) => {
     const cut: Database['stream'] = async (statement) => {
       const source = await database.db.stream(statement)
       const full = Buffer.concat((await source.toArray()) as Buffer[])
-      return Readable.from(toPieces(full.subarray(0, -5)))
+      return Readable.from(toParts(full.subarray(0, -5)))
     }
     expect(await withStreams(cut, async (url) => toEnd(await fetch(`${url}&format=${format}`)))).toBe('broken off')
   })

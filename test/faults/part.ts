@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type Config, parseConfig } from '../../shared/config/config.ts'
 import { CADENCES, type Cadence } from '../../shared/intervals.ts'
 import { announceReady, onStopSignal, runProgram } from '../../shared/process.ts'
-import { LANES } from '../../shared/queue/lanes.ts'
+import { QUEUE_CLASSES } from '../../shared/queue/queue-classes.ts'
 import { createQueues } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { createDatabase } from '../../shared/store/store.ts'
@@ -74,7 +74,7 @@ async function work(configs: Configs, clocks: Clocks, log: Logger): Promise<void
   const runners = jobs.flatMap((job) => {
     const clock = toClock(job)
     const context = { ...shared, config: configs[clock], now: () => clocks.now(clock) }
-    return LANES.map((lane) => createRunner(job, context, lane))
+    return QUEUE_CLASSES.map((queueClass) => createRunner(job, context, queueClass))
   })
   await Promise.all(runners.map((runner) => runner.waitUntilReady()))
   onStopSignal(async () => void (await Promise.all(runners.map((runner) => runner.close()))))

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { toBucketStart } from '../../shared/intervals.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
@@ -133,6 +134,21 @@ describe('pipeline with workers and schedulers that are killed and replaced at r
     const [found = []] = (await readSlots(stage.database.db, find('market-cap').dataset, days)).values()
     expect(found).toEqual([days.from, days.from + 86_400_000])
   })
+
+  it.each(['tvl', 'holders', 'treasury', 'twitter', 'discord', 'telegram', 'dex-trades'])(
+    'has the run and all answers of every stored row of %s',
+    async (name) => {
+      const { dataset } = find(name)
+      const sql = `SELECT toUInt32(countIf(s.collected_at NOT IN (
+  SELECT collected_at FROM raw_runs WHERE dataset = {dataset: String}
+    AND arrayAll((status, hash) -> status = 0 OR hash IN (SELECT hash FROM raw_answers), answers.status, answers.hash)
+))) AS without, toUInt32(count()) AS rows FROM ${dataset.series.table} AS s FINAL`
+      const schema = z.object({ without: z.number(), rows: z.number() })
+      const [found] = await stage.database.db.rows({ name: 'answers', sql, params: { dataset: dataset.name }, schema })
+      expect(found?.without).toBe(0)
+      expect(found?.rows).toBeGreaterThan(0)
+    },
+  )
 
   itIsConsistent(() => stage, { slots: SLOTS, since: (clock) => toSlotTime(clock, 0) })
 })

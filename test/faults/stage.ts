@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { storeRegistry } from '../../clickhouse/registry.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { CADENCES, type Cadence } from '../../shared/intervals.ts'
-import { LANES } from '../../shared/queue/lanes.ts'
+import { QUEUE_CLASSES } from '../../shared/queue/queue-classes.ts'
 import {
   createQueues,
   type DatasetQueue,
@@ -68,8 +68,8 @@ export async function createStage(): Promise<Stage> {
   await storeRegistry(database.db, registry, silent)
   const redis = createRedis(store.url, silent)
   const opened = jobs.map(({ name }) => createQueues(name, redis, store.prefix))
-  const queues = opened.flatMap((own) => LANES.map((lane) => own[lane]))
-  const names = jobs.flatMap(({ name }) => LANES.map((lane) => toQueueName(name, lane)))
+  const queues = opened.flatMap((own) => QUEUE_CLASSES.map((queueClass) => own[queueClass]))
+  const names = jobs.flatMap(({ name }) => QUEUE_CLASSES.map((queueClass) => toQueueName(name, queueClass)))
   const events = await openSlotEvents(names, redis, store.prefix)
   const environment = {
     ...SETTINGS,

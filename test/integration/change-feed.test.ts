@@ -109,7 +109,7 @@ it('change feed applies an event of the log before its listeners run, and only o
   const { changeStream, commit } = createHandLog()
   bridgeChangeStream(feed, changeStream)
   const seen: unknown[] = []
-  changeStream.follow({ changed: () => void seen.push(feed.version('prices')), lost: () => {} })
+  changeStream.follow({ changed: () => void seen.push(feed.version('prices')), missed: () => {} })
   commit('prices', 'the first')
   expect(seen).toEqual([feed.version('prices')])
   expect(seen).not.toEqual([before])

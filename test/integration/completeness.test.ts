@@ -12,8 +12,8 @@ import { addCoverage, writeNotes } from '../../shared/ledger/tables.ts'
 import { ALL_ENTITIES } from '../../shared/registry/entities.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
+import { createCompletenessWatch } from '../../workers/monitoring/completeness-watch.ts'
 import { rememberFailing } from '../../workers/run/runner.ts'
-import { createCompletenessWatch } from '../../workers/watch/completeness-watch.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 
 const registry = loadRegistry()
@@ -49,7 +49,7 @@ function toReport(entity: number, days: readonly [number, number], more: Partial
 function toNote(entity: number, more: Partial<Note>): Note {
   const times = { from: TODAY - DAY_MS, to: END_OF_TIME, since: TODAY, nextTry: TODAY }
   const rest = {
-    lane: 'live',
+    queueClass: 'live',
     state: 'failed',
     provider: 'telegram',
     reason: 'no answer',
@@ -149,7 +149,7 @@ describe('readCompleteness', () => {
 
 describe('completeness watch', () => {
   it('logs each change of the overdue entities once, and exports all of it as metrics', async () => {
-    const lines: { msg: string; lost?: number; entities?: string[]; reasons?: string[] }[] = []
+    const lines: { msg: string; overdue?: number; entities?: string[]; reasons?: string[] }[] = []
     const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) })
     const metrics = createMetrics('test')
     const clock = { now: NOW }
@@ -166,7 +166,7 @@ describe('completeness watch', () => {
     const check = async () => {
       clock.now += MINUTE
       await watch.check()
-      return lines.splice(0).map(({ msg, lost, entities, reasons }) => ({ msg, lost, entities, reasons }))
+      return lines.splice(0).map(({ msg, overdue, entities, reasons }) => ({ msg, overdue, entities, reasons }))
     }
     const value = async (name: string) => new RegExp(`^${name}.* (\\S+)$`, 'm').exec(await metrics.metrics())?.[1]
     const keys = daos.slice(0, 12).map(({ key }) => key)
@@ -177,11 +177,11 @@ describe('completeness watch', () => {
       keys.map((key) => toReport(key, [-DAYS, -3])),
     )
     await writeNotes(db, telegramMembers, [toNote(first.key, {})])
-    const slot = { slot: TODAY, piece: undefined, isComplete: true, answered: [] }
+    const slot = { slot: TODAY, batch: undefined, isComplete: true, answered: [] }
     const unavailable = { provider: 'telegram', reason: new DataError('provider_unavailable', 'away') }
     await rememberFailing({ db, now }, 'telegram', { ...slot, failures: [unavailable] })
     const names = daos.slice(0, 10).map(({ name }) => name)
-    const fields = { lost: 12, entities: names, reasons: ['no answer', 'unknown reason'] }
+    const fields = { overdue: 12, entities: names, reasons: ['no answer', 'unknown reason'] }
     expect(await check()).toEqual([{ msg: 'entities are overdue: their newest slots are not stored', ...fields }])
     expect(await check()).toEqual([])
     expect(watch.countOverdue('telegram')).toBe(12)

@@ -16,7 +16,7 @@ import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
 
 const TOKENS = 5_000
-const PIECES = 8
+const BATCHES = 8
 const NOW = Date.parse('2024-05-06T07:05:09Z')
 const SLOT = Date.parse('2024-05-06T07:05:00Z')
 /** Quotes have their own times, before their slot: they fill the bucket before it. */
@@ -101,13 +101,13 @@ async function followCommits() {
   const enough = new Promise<void>((resolve) =>
     feed.follow((change) => {
       if (change?.dataset === 'prices') received.push(change)
-      if (received.length === PIECES) resolve()
+      if (received.length === BATCHES) resolve()
     }),
   )
   return { heard: received, enough, close: () => feed.close() }
 }
 
-const IDS = Array.from({ length: PIECES }, (_, piece) => `prices.20240506T070500Z.${piece}`)
+const IDS = Array.from({ length: BATCHES }, (_, batch) => `prices.20240506T070500Z.${batch}`)
 
 describe('slot of five thousand tokens', () => {
   it('is divided into jobs that several workers collect: all tokens are stored, covered and announced', async () => {
@@ -115,7 +115,7 @@ describe('slot of five thousand tokens', () => {
     const changeEvents = await followCommits()
     await enqueue()
     expect(await isSlotEnqueued(redis, config.redis.prefix, 'prices', SLOT)).toBe(true)
-    const { done, failed } = await work(PIECES)
+    const { done, failed } = await work(BATCHES)
     await changeEvents.enough
     changeEvents.close()
     expect(failed).toEqual([])
@@ -132,7 +132,7 @@ describe('slot of five thousand tokens', () => {
     const queue = pipeline.queue('prices')
     await Promise.all([enqueue(), enqueue()])
     expect((await queue.getWaiting()).map(({ id }) => id).sort()).toEqual(IDS)
-    await work(PIECES)
+    await work(BATCHES)
     const first = await readStored()
     for (const id of [IDS[3], IDS[5]]) await queue.remove(String(id))
     for (const runner of runners.splice(0)) await runner.close()
@@ -160,9 +160,9 @@ describe('slot of five thousand tokens', () => {
     expect(await readFailingNames()).toEqual(['coinmarketcap', 'coingecko'])
     faults.clear()
     for (const job of await pipeline.queue('prices').getFailed()) await job.retry('failed', { resetAttemptsMade: true })
-    const { done, failed } = await work(PIECES)
+    const { done, failed } = await work(BATCHES)
     expect(failed).toEqual([])
-    expect(done).toHaveLength(PIECES)
+    expect(done).toHaveLength(BATCHES)
     expect((await readUncovered()).size).toBe(0)
     expect(await readFailingNames()).toEqual([])
   })

@@ -159,11 +159,11 @@ describe('catch-up of trades after five days without a run', () => {
   it('stores the same rows and aggregates as a single read', async () => {
     const full = await start(toTwoPools(), nowAt(END + 64), 40_000)
     await full.runRange(START * 1000, nowAt(END), ['UNI', 'AAVE'])
-    const pieces = await start(toTwoPools(), nowAt(END + 64), 150)
-    await pieces.runRange(START * 1000, nowAt(END), ['UNI', 'AAVE'])
+    const inBatches = await start(toTwoPools(), nowAt(END + 64), 150)
+    await inBatches.runRange(START * 1000, nowAt(END), ['UNI', 'AAVE'])
     expect(full.inserts).toHaveLength(1)
-    expect(pieces.inserts.length).toBeGreaterThan(12)
-    expect(await dump(pieces)).toBe(await dump(full))
+    expect(inBatches.inserts.length).toBeGreaterThan(12)
+    expect(await dump(inBatches)).toBe(await dump(full))
   })
 
   it('resumes a range where it stopped, and deletes its progress at the end', async () => {

@@ -21,6 +21,7 @@ const ADDRESSES = [
   '/treasuries',
   '/index',
   '/compare',
+  '/baskets',
   '/freshness',
   '/alerts',
   '/sql',

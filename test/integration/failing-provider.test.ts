@@ -8,9 +8,9 @@ import { readOutcome } from '../../workers/backfill/outcome.ts'
 import { planBackfill } from '../../workers/backfill/plan.ts'
 import { recordExpectedHistory, toRepeated } from '../../workers/backfill/request.ts'
 import prices from '../../workers/jobs/prices.ts'
+import { createWorkerMetrics } from '../../workers/monitoring/worker-metrics.ts'
 import { createRunner } from '../../workers/run/runner.ts'
 import { enqueueMissing } from '../../workers/schedule/scan-for-gaps.ts'
-import { createWorkerMetrics } from '../../workers/watch/worker-metrics.ts'
 import { createPricesPipeline, type PricesPipeline, untilDone } from '../support/prices-pipeline.ts'
 
 const MINUTE = 60_000

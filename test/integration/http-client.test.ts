@@ -87,6 +87,16 @@ describe('HTTP client: temporary failures', () => {
     expect(calls).toMatchObject([{ outcome: 'ok', status: 200, retries: 1 }])
   })
 
+  it('reports the quota of the last answer that has one', async () => {
+    const answer =
+      (status: number, quota: string): Handler =>
+      (_, response) =>
+        sendJson(response, {}, status, quota === '' ? {} : { 'x-ratelimit-remaining': quota })
+    const { client, calls } = await connectClient(inTurn(answer(429, '2'), answer(429, '1'), answer(200, '')))
+    await client.json({ path: '/things', signal })
+    expect(calls).toMatchObject([{ outcome: 'ok', retries: 2, remainingQuota: 1 }])
+  })
+
   it.each([
     ['an answer that does not come', hang],
     ['a body that does not end', stall],

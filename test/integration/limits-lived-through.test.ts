@@ -7,7 +7,7 @@ import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { createHttpClients, type LaneClients } from '../../workers/http/client.ts'
+import { createHttpClients, type QueueClassClients } from '../../workers/http/client.ts'
 import holders from '../../workers/jobs/holders.ts'
 import { openCoinGecko } from '../../workers/providers/coingecko/client.ts'
 import { coingecko } from '../../workers/providers/coingecko/prices.ts'
@@ -60,7 +60,7 @@ function startWorker(
   }
   const { historyShare } = config.worker
   const http = createHttpClients({ log: silent, historyShare, record, ...(sharedBy && { sharedBy }) })
-  const context = (clients: LaneClients | LaneClients['history']) => ({
+  const context = (clients: QueueClassClients | QueueClassClients['history']) => ({
     config,
     http: clients,
     db: noDatabase,

@@ -11,8 +11,8 @@ import { applyTo, findJobs, toJobsTable, toRequest } from '../../workers/command
 import { isAlarming, readStatus, toStatusTable } from '../../workers/commands/status.ts'
 import prices from '../../workers/jobs/prices.ts'
 import tvl from '../../workers/jobs/tvl.ts'
+import { createWatchdog } from '../../workers/monitoring/watchdog.ts'
 import { createRunner, rememberFailing } from '../../workers/run/runner.ts'
-import { createWatchdog } from '../../workers/watch/watchdog.ts'
 import { storeMarket } from '../support/market.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
@@ -73,7 +73,7 @@ describe('readStatus', () => {
     )
     await rememberFailing({ db, now: () => until }, 'prices', {
       slot: until,
-      piece: undefined,
+      batch: undefined,
       isComplete: true,
       failures: [{ provider: 'coinmarketcap', reason: new DataError('provider_unavailable', 'status 503') }],
       answered: [],
@@ -87,7 +87,7 @@ describe('readStatus', () => {
     const { db } = pipeline.database
     const now = Date.parse('2024-05-06T07:05:00Z')
     const times = { from: now - HOUR, to: END_OF_TIME, since: now, nextTry: now, tries: 1 }
-    const reason = { lane: 'live', state: 'unserved', provider: 'defillama', reason: 'no key' } as const
+    const reason = { queueClass: 'live', state: 'unserved', provider: 'defillama', reason: 'no key' } as const
     const keys = tvl.entities(pipeline.registry).map(({ key }) => key)
     const toNotes = (selected: number[]) => selected.map((entity) => ({ entity, ...reason, ...times }))
     const read = async () => {

@@ -154,7 +154,7 @@ describe('GET /data/daos/profile', () => {
     const today = toBucketStart(SITE_NOW, '1d')
     await writeNotes(pipeline.database.db, daoRatings, [
       {
-        ...{ entity: dao.key, lane: 'live', from: today, to: today + DAY_MS, state: 'failed' },
+        ...{ entity: dao.key, queueClass: 'live', from: today, to: today + DAY_MS, state: 'failed' },
         ...{ provider: 'file', reason: 'the file is gone', since: today + HOUR_MS, tries: 2, nextTry: SITE_NOW },
       },
     ])

@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createQueue, type DatasetQueue } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
-import { createQueueDashboard, DASHBOARD_PATH } from '../../workers/watch/queue-dashboard.ts'
+import { createQueueDashboard, DASHBOARD_PATH } from '../../workers/monitoring/queue-dashboard.ts'
 import { createTestConfig } from '../support/database.ts'
 import { silent } from '../support/silent.ts'
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 import { createQueue } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
-import { createQueueMetrics } from '../../workers/watch/queue-metrics.ts'
+import { createQueueMetrics } from '../../workers/monitoring/queue-metrics.ts'
 import { createTestConfig } from '../support/database.ts'
 import { startRedisDoor } from '../support/redis-door.ts'
 import { silent } from '../support/silent.ts'

@@ -33,10 +33,10 @@ afterEach(async () => {
 })
 
 /** Missed slots that the scheduler counted. */
-let lost = 0
+let missed = 0
 const metrics = {
   slots: (_: string, outcome: string, slots: number) => {
-    if (outcome === 'lost') lost += slots
+    if (outcome === 'missed') missed += slots
   },
   failed: () => {},
 }
@@ -152,7 +152,7 @@ describe('gap scan of a dataset without history', () => {
     if (first === undefined) throw new Error('nobody is on Telegram')
     await addCoverage(db, telegram.dataset, [{ ...first, first: first.first + 1 }, ...rest])
     const times = { from: day, to: END_OF_TIME, since: day, nextTry: day }
-    const failed = { lane: 'live', state: 'failed', provider: 'telegram', reason: 'HTTP 500', tries: 1 } as const
+    const failed = { queueClass: 'live', state: 'failed', provider: 'telegram', reason: 'HTTP 500', tries: 1 } as const
     await writeNotes(db, telegram.dataset, [{ entity: first.entity, ...failed, ...times }])
     const entities = telegram.entities(pipeline.registry).filter(({ key }) => key === first.entity)
     const row = {
@@ -175,13 +175,13 @@ describe('gap scan of a dataset without history', () => {
       now: NOW,
     })
     expect(gaps.map(({ state, reason }) => [state, reason])).toEqual([
-      ['lost', expect.stringMatching(/^HTTP 500; it has no history/)],
+      ['missed', expect.stringMatching(/^HTTP 500; it has no history/)],
     ])
   })
 
   it('covers rows that were stored after their slot was recorded as missed', async () => {
     const { db } = pipeline.context
-    lost = 0
+    missed = 0
     const day = Date.parse('2024-04-28T00:00:00Z')
     await recordExpected(db, telegram.dataset, [{ entity: ALL_ENTITIES, from: day, interval: '1d' }])
     const [first, ...rest] = stored(telegram, day, day + 8 * DAY_MS, 0)
@@ -194,8 +194,8 @@ describe('gap scan of a dataset without history', () => {
         interval: undefined,
         now: NOW,
       })
-    expect((await toGaps()).map(({ entity, state }) => [entity.key, state])).toEqual([[first.entity, 'lost']])
-    expect(lost).toBe(1)
+    expect((await toGaps()).map(({ entity, state }) => [entity.key, state])).toEqual([[first.entity, 'missed']])
+    expect(missed).toBe(1)
     // A worker that stores rows and dies before it records their coverage.
     const row = { dao: first.entity, observed_at: new Date(day).toISOString(), total_members: 10, active_members: 1 }
     const every = { collected_at: new Date(day).toISOString() }

@@ -87,7 +87,7 @@ describe('counts of GET /data/status', () => {
     expect(counted[1]).toEqual({ from0: Date.parse('2026-01-01'), to0: Date.parse('2026-02-01') })
   })
 
-  it('are read again after a change event without a range, and after lost events', async () => {
+  it('are read again after a change event without a range, and after missed events', async () => {
     await store(JANUARY + 1000 * FIVE_MINUTES, 10)
     changeFeed.commit(tokenPrices.name)
     await expectTrue()

@@ -8,9 +8,8 @@ import { text } from 'node:stream/consumers'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { routes } from '../../api/routes.ts'
-import type { ChangeListener } from '../../shared/store/change-stream.ts'
-import type { ChangeStream } from '../../shared/store/store.ts'
 import { hasBrowser, startBrowser } from '../support/browser.ts'
+import { createBusyStream } from '../support/busy-stream.ts'
 import { type ClientPackage, loadClientPackage } from '../support/client-package.ts'
 import { type Demo, startDemo } from '../support/demo.ts'
 import { toFirstQuery } from '../support/documented.ts'
@@ -26,27 +25,7 @@ const calls = routes
   .filter(({ isEndless, mediaType }) => !isEndless && mediaType !== 'application/octet-stream')
   .map((route) => ({ tag: route.tag.toLowerCase(), name: route.operation, query: toFirstQuery(route) }))
 
-/** A log that receives entries continuously. */
-function createBusyLog() {
-  const listeners: ChangeListener[] = []
-  let count = 0
-  const timer = setInterval(() => {
-    count += 1
-    const commit = { version: `${count}-0`, dataset: 'prices', asOf: null, entities: 2, from: null, to: null }
-    for (const { changed: committed } of listeners) committed([commit])
-  }, 20)
-  const log: ChangeStream = {
-    get version() {
-      return `${count}-0`
-    },
-    after: async () => [],
-    follow: (listener) => void listeners.push(listener),
-    close: () => clearInterval(timer),
-  }
-  return log
-}
-
-const changeStream = createBusyLog()
+const changeStream = createBusyStream()
 let demo: Demo
 let built: ClientPackage
 /** A project that contains only the package, from its tarball. */

@@ -1,4 +1,4 @@
-import { spawn, spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -13,15 +13,14 @@ import { publish } from '../../workers/publish/publish.ts'
 import { openFolder } from '../../workers/publish/target.ts'
 import { createTestConfig } from '../support/database.ts'
 import { DEMO_NOW, startDemo } from '../support/demo.ts'
+import { findPython, runsPython } from '../support/python.ts'
 import { silent } from '../support/silent.ts'
 
 const NOTEBOOKS = join(import.meta.dirname, '../../docs/notebooks')
 
-/** Debian's Python has the packages of Debian, regardless of the first python on the PATH. */
-const runs = (program: string, code: string) => spawnSync(program, ['-c', code]).status === 0
-const python = ['python3', '/usr/bin/python3'].find((program) => runs(program, 'import pandas, matplotlib'))
+const python = findPython('import pandas, matplotlib')
 if (python === undefined) console.log('notebooks: skipped, there is no Python with pandas and matplotlib')
-const hasEngine = python !== undefined && runs(python, 'import pandas.io.parquet as p; p.get_engine("auto")')
+const hasEngine = python !== undefined && runsPython(python, 'import pandas.io.parquet as p; p.get_engine("auto")')
 if (python !== undefined && !hasEngine)
   console.log('notebooks: pandas has no Parquet engine, so DuckDB reads the files')
 

@@ -16,6 +16,7 @@ export const NOTHING: World = {
   profile: () => null,
   space: () => null,
   treasury: () => null,
+  transfers: () => [],
   treasuries: () => [],
   protocols: () => [],
   tvlSeries: () => [],

@@ -1,6 +1,6 @@
 import { storeRegistry } from '../../clickhouse/registry.ts'
 import type { Config } from '../../shared/config/config.ts'
-import { LANES, type Lane } from '../../shared/queue/lanes.ts'
+import { QUEUE_CLASSES, type QueueClass } from '../../shared/queue/queue-classes.ts'
 import { createQueues, type DatasetQueue, type DatasetQueues } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -28,7 +28,7 @@ export interface Pipeline {
   readonly clock: { now: number }
   queues(dataset: string): DatasetQueues
   /** The live queue by default. */
-  queue(dataset: string, lane?: Lane): DatasetQueue
+  queue(dataset: string, queueClass?: QueueClass): DatasetQueue
   close(): Promise<void>
 }
 
@@ -82,11 +82,11 @@ export async function createPipeline(options: PipelineOptions = {}): Promise<Pip
     context,
     clock,
     queues: openQueues,
-    queue: (dataset, lane = 'live') => openQueues(dataset)[lane],
+    queue: (dataset, queueClass = 'live') => openQueues(dataset)[queueClass],
     close: async () => {
       await Promise.all([
         recomputation.close(),
-        ...opened.flatMap((queues) => LANES.map((lane) => queues[lane].close())),
+        ...opened.flatMap((queues) => QUEUE_CLASSES.map((queueClass) => queues[queueClass].close())),
       ])
       redis.disconnect()
       blocking.disconnect()

@@ -1,7 +1,7 @@
 import type { Worker } from 'bullmq'
 import { z } from 'zod'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import type { Lane } from '../../shared/queue/lanes.ts'
+import type { QueueClass } from '../../shared/queue/queue-classes.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { createRunner } from '../../workers/run/runner.ts'
@@ -17,7 +17,7 @@ export interface PricesPipeline extends Pipeline {
   /** Workers that stop with the pipeline. */
   readonly runners: Worker[]
   readonly scheduler: SchedulerContext
-  startWorker(lane?: Lane): Worker
+  startWorker(queueClass?: QueueClass): Worker
   /** The number of tokens and rows in a table. */
   stored(table?: string): Promise<Counts | undefined>
   /** All stored prices without their times of storage. */
@@ -41,8 +41,8 @@ export async function createPricesPipeline(): Promise<PricesPipeline> {
       log: silent,
       now: () => clock.now,
     },
-    startWorker: (lane) => {
-      const runner = createRunner(prices, context, lane)
+    startWorker: (queueClass) => {
+      const runner = createRunner(prices, context, queueClass)
       runners.push(runner)
       return runner
     },

@@ -88,7 +88,7 @@ describe('backup', () => {
     await recordExpected(db, discordMembers, [{ entity: ALL_ENTITIES, from: SITE_NOW, interval: '1d' }])
     const times = { from: SITE_NOW, to: END_OF_TIME, since: SITE_NOW, nextTry: SITE_NOW }
     const reason = { provider: 'discord', reason: 'status 503', tries: 1 }
-    await writeNotes(db, discordMembers, [{ entity: 1, lane: 'live', state: 'failed', ...times, ...reason }])
+    await writeNotes(db, discordMembers, [{ entity: 1, queueClass: 'live', state: 'failed', ...times, ...reason }])
     await noteStored(db, marketCap, [{ from: SITE_NOW, to: SITE_NOW + 1 }])
     await putInForce(db, silent)
     const at = new Date(SITE_NOW).toISOString()

@@ -23,7 +23,7 @@ const NOW = Date.parse('2024-05-06T07:05:09Z')
 
 /** The same job with a smaller limit of tokens per slot job. */
 const cut = (job: Job): Job => ({ ...job, slotEntities: 10 })
-const PIECES = 16
+const BATCHES = 16
 
 const opened: ServedPipeline[] = []
 afterEach(async () => {
@@ -45,7 +45,7 @@ async function openBoth(settings: Readonly<Record<string, string>> = {}) {
     pipeline.upstream.requests.clear()
     return pipeline
   }
-  return { full: await open(), pieces: await open() }
+  return { full: await open(), split: await open() }
 }
 
 /** Enqueues the current slot and collects it with two workers. @returns the number of jobs. */
@@ -192,61 +192,61 @@ const JOBS = [holders, dexTrades]
 
 describe('slot that is divided into several jobs', () => {
   it.each(JOBS)('stores the rows, coverage, change events and responses of a single job for $name', async (job) => {
-    const { full, pieces } = await openBoth()
-    const received = [await followCommits(full, job), await followCommits(pieces, job)] as const
+    const { full, split } = await openBoth()
+    const received = [await followCommits(full, job), await followCommits(split, job)] as const
     for (let slot = 0; slot < 3; slot += 1) {
-      expect([await collectSlot(full, job), await collectSlot(pieces, cut(job))]).toEqual([1, PIECES])
+      expect([await collectSlot(full, job), await collectSlot(split, cut(job))]).toEqual([1, BATCHES])
       const expected = await readAll(full, job)
       expect(expected[job.dataset.table]).not.toHaveLength(0)
-      expect(await readAll(pieces, job)).toEqual(expected)
-      expect(toQuery(pieces, 'moralis')).toEqual(toQuery(full, 'moralis'))
+      expect(await readAll(split, job)).toEqual(expected)
+      expect(toQuery(split, 'moralis')).toEqual(toQuery(full, 'moralis'))
       await vi.waitFor(() => expect(received[1].sum()).toEqual(received[0].sum()), { timeout: 10_000, interval: 20 })
-      for (const pipeline of [full, pieces]) pipeline.clock.now += HOUR
+      for (const pipeline of [full, split]) pipeline.clock.now += HOUR
     }
     for (const each of received) each.close()
   })
 
   it('rotates through the tokens of holders like a single job if the plan is too small for all', async () => {
-    const { full, pieces } = await openBoth({ MORALIS_UNITS_PER_DAY: '40000' })
+    const { full, split } = await openBoth({ MORALIS_UNITS_PER_DAY: '40000' })
     for (let slot = 0; slot < 4; slot += 1) {
       await collectSlot(full, holders)
-      await collectSlot(pieces, cut(holders))
-      expect(await readAll(pieces, holders)).toEqual(await readAll(full, holders))
-      expect(toQuery(pieces)).toEqual(toQuery(full))
-      expect(pieces.upstream.requests.count('moralis', '/owners')).toBeLessThanOrEqual((slot + 1) * 10)
-      for (const pipeline of [full, pieces]) pipeline.clock.now += HOUR
+      await collectSlot(split, cut(holders))
+      expect(await readAll(split, holders)).toEqual(await readAll(full, holders))
+      expect(toQuery(split)).toEqual(toQuery(full))
+      expect(split.upstream.requests.count('moralis', '/owners')).toBeLessThanOrEqual((slot + 1) * 10)
+      for (const pipeline of [full, split]) pipeline.clock.now += HOUR
     }
-    expect(pieces.upstream.requests.count('moralis', '/owners')).toBeGreaterThanOrEqual(4 * 9)
+    expect(split.upstream.requests.count('moralis', '/owners')).toBeGreaterThanOrEqual(4 * 9)
   })
 
   it('requests trades of the same largest tokens as a single job, with no more calls', async () => {
-    const { full, pieces } = await openBoth({ RPC_URLS: '', MORALIS_UNITS_PER_DAY: '80000' })
+    const { full, split } = await openBoth({ RPC_URLS: '', MORALIS_UNITS_PER_DAY: '80000' })
     await collectSlot(full, dexTrades)
-    await collectSlot(pieces, cut(dexTrades))
-    const requests = pieces.upstream.requests.all().filter(({ provider }) => provider === 'moralis')
-    const largest = await readLargest(pieces)
+    await collectSlot(split, cut(dexTrades))
+    const requests = split.upstream.requests.all().filter(({ provider }) => provider === 'moralis')
+    const largest = await readLargest(split)
     expect(requests.length).toBeGreaterThan(CALLS / 2)
     expect(requests.filter(({ path }) => !largest.slice(0, CALLS).includes(path))).toEqual([])
-    expect(pieces.upstream.requests.count('moralis')).toBe(CALLS)
+    expect(split.upstream.requests.count('moralis')).toBe(CALLS)
     expect(full.upstream.requests.count('moralis')).toBe(CALLS)
   })
 
   it.each(JOBS)('completes $name if its jobs die at any write and run twice concurrently', async (job) => {
-    const { full, pieces } = await openBoth()
+    const { full, split } = await openBoth()
     await collectSlot(full, job)
     const small = cut(job)
     // Few cases: every third write, from another one each day.
     const step = countCases(1) === 1 ? 3 : 1
     let deaths = 0
     await Promise.all(
-      toSlotJobs(pieces, small).map(async ({ payload }) => {
-        const run = (db: Database) => runJob(small, small.connect(pieces.context), { ...pieces.context, db }, payload)
+      toSlotJobs(split, small).map(async ({ payload }) => {
+        const run = (db: Database) => runJob(small, small.connect(split.context), { ...split.context, db }, payload)
         let writes = SEED % step
-        for (; await isDead(run(dyingAt(pieces.context.db, writes))); writes += step) deaths += 1
-        await Promise.all([run(pieces.context.db), run(pieces.context.db)])
+        for (; await isDead(run(dyingAt(split.context.db, writes))); writes += step) deaths += 1
+        await Promise.all([run(split.context.db), run(split.context.db)])
       }),
     )
-    expect(deaths).toBeGreaterThan(PIECES / 4)
-    expect(await readAll(pieces, job)).toEqual(await readAll(full, job))
+    expect(deaths).toBeGreaterThan(BATCHES / 4)
+    expect(await readAll(split, job)).toEqual(await readAll(full, job))
   })
 })

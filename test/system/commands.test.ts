@@ -79,7 +79,7 @@ describe('exit code of npm run gaps', () => {
     await store(5, now())
     await cover(50, (ago) => ago >= 20 && ago < 23)
     const note = (index: number, own: Partial<Note>): Note => ({
-      ...{ entity: tokens[index]?.key ?? 0, lane: 'history', from: now() - 30 * STEP, to: now() - 10 * STEP },
+      ...{ entity: tokens[index]?.key ?? 0, queueClass: 'history', from: now() - 30 * STEP, to: now() - 10 * STEP },
       ...{
         state: 'unserved',
         provider: 'x',
@@ -95,7 +95,10 @@ describe('exit code of npm run gaps', () => {
     await writeNotes(db, prices.dataset, unserved)
     expect(gaps('prices')).toMatchObject({ status: 0, stdout: '' })
     await writeNotes(db, prices.dataset, [note(0, { state: 'missed', tries: 0, reason: 'nobody collected it' })])
-    expect(gaps('prices')).toMatchObject({ status: 0, stdout: expect.stringMatching(/ 3 +lost +nobody collected it/) })
+    expect(gaps('prices')).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/ 3 +missed +nobody collected it/),
+    })
     await writeNotes(db, prices.dataset, [note(1, { state: 'failed', reason: 'x: status 503' })])
     expect(gaps('prices')).toMatchObject({ status: 3, stdout: expect.stringMatching(/ 3 +failed +x: status 503/) })
   })

@@ -119,11 +119,17 @@ describe.skipIf(!hasBrowser)('SQL page in a browser', () => {
     const { page, close } = await open('/sql')
     const loaded: string[] = []
     page.on('request', (request) => request.url().endsWith('.parquet') && loaded.push(new URL(request.url()).pathname))
-    await run(page, "SELECT count(*) FROM prices WHERE interval = '1d' AND timestamp >= '2024-03-01'")
-    expect(await errorsOf(page)).toEqual([])
-    expect(loaded).toEqual([expect.stringMatching(/^\/published\/prices\/interval=1d\/year=2024\/month=03\//)])
-    await run(page, "SELECT count(*) FROM prices WHERE interval = '1d'")
-    await expect.poll(() => loaded).toHaveLength(3)
+    const earliest = async (condition: string, expected: string) => {
+      await run(page, `SELECT min(timestamp)::DATE::VARCHAR FROM prices WHERE interval = '1d' ${condition}`)
+      await expect.poll(() => cellsOf(page)).toEqual([[expected]])
+      expect(await errorsOf(page)).toEqual([])
+    }
+    await earliest("AND timestamp >= '2024-03-01'", '2024-03-01')
+    const month = (number: string) =>
+      expect.stringContaining(`/published/prices/interval=1d/year=2024/month=${number}/`)
+    expect(loaded).toEqual([month('03')])
+    await earliest('', '2024-01-01')
+    expect([...loaded].sort()).toEqual([month('01'), month('02'), month('03')])
     await close()
   })
 

@@ -253,7 +253,9 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
     await page.getByRole('heading', { level: 1, name: 'Fund the audit' }).waitFor()
     const result = page.getByRole('region', { name: 'Result', exact: true })
     expect(await result.getByRole('listitem').allTextContents()).toEqual(['For75.00 %75', 'Against25.00 %25'])
-    await page.getByText('reached', { exact: true }).waitFor()
+    expect(await page.getByRole('progressbar', { name: 'Share of the quorum' }).getAttribute('value')).toBe('1')
+    expect(await result.locator('.quorum p').first().textContent()).toBe('Quorum100 of 80125.00 %')
+    await page.getByText('Passed', { exact: true }).waitFor()
     const rows = page.getByRole('region', { name: 'Table: Votes' }).locator('tbody tr')
     await rows.nth(1).waitFor()
     expect(await rows.allTextContents()).toEqual([

@@ -54,6 +54,7 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     ['/index', 'Index', 'Composition', 'Changes of the members'],
     [`/compare?ids=${UNI},d9def830e1a4b8b43c928d43`, 'Compare', 'Side by side'],
     [`/compare?of=daos&ids=${UNISWAP}`, 'Compare', 'Side by side'],
+    ['/baskets', 'Baskets', 'Rule', 'Basket and Index', 'Statistics', 'Rebalances'],
     ['/freshness', 'Data', 'Datasets'],
     [`/alerts?who=ids&ids=${UNI}&level=ten`, 'Alerts', 'Fired alerts', 'Rules', 'Build a rule'],
   ]

@@ -52,7 +52,7 @@ describe('the form that writes rules of alerts', () => {
   })
 
   it('offers the same kinds, series, lists, events and datasets as the rules file', () => {
-    const kinds = ['level', 'move', 'list', 'proposal', 'treasury', 'dataset', 'provider']
+    const kinds = ['level', 'move', 'list', 'proposal', 'powerMove', 'treasury', 'dataset', 'provider']
     expect(valuesOf({}, 'kind')).toEqual(kinds)
     expect(valuesOf({ kind: 'level' }, 'series').toSorted()).toEqual([...SERIES_NAMES].toSorted())
     expect(valuesOf({ kind: 'list' }, 'list')).toEqual(LIST_PATHS)

@@ -32,7 +32,7 @@ function toCoverage(seed: number): { existing: EntityCoverage; due: number } {
   const notes = many(5, (): Note => {
     const { first, last } = toSpan()
     const from = first * STEP - random(2) * 1000
-    const rest = { entity: 1, lane: pick<'live' | 'history'>('live', 'history'), since: 0, tries: 1, nextTry: 0 }
+    const rest = { entity: 1, queueClass: pick<'live' | 'history'>('live', 'history'), since: 0, tries: 1, nextTry: 0 }
     const state = pick<Note['state']>('coarser', 'failed', 'unserved', 'pending', 'missed')
     return { ...rest, from, to: (last + 1) * STEP, state, provider: 'c', reason: `note ${random(3)}` }
   })
@@ -76,7 +76,15 @@ describe('explain', () => {
     const begin = day / STEP - hours
     const span = (from: number, to: number) => ({ first: begin + from, last: begin + to - 1 })
     const report = { entity: 1, state: 'stored', provider: 'a', seconds: 3600 } as const
-    const failed = { entity: 1, lane: 'live', state: 'failed', provider: 'b', since: 0, tries: 1, nextTry: 0 } as const
+    const failed = {
+      entity: 1,
+      queueClass: 'live',
+      state: 'failed',
+      provider: 'b',
+      since: 0,
+      tries: 1,
+      nextTry: 0,
+    } as const
     const existing: EntityCoverage = {
       expected: [span(0, hours)],
       reports: [
@@ -100,8 +108,8 @@ describe('explain', () => {
   it('explains a missing bucket by its older failure if the newest note is about values left out around it', () => {
     const note = { entity: 1, from: 0, to: 10 * STEP, provider: 'a', since: 7, tries: 1, nextTry: 0 }
     const notes: Note[] = [
-      { ...note, lane: 'live', state: 'coarser', reason: '1 left out' },
-      { ...note, lane: 'history', state: 'failed', reason: 'HTTP 500' },
+      { ...note, queueClass: 'live', state: 'coarser', reason: '1 left out' },
+      { ...note, queueClass: 'history', state: 'failed', reason: 'HTTP 500' },
     ]
     const report = { entity: 1, state: 'stored', provider: 'a', seconds: 3600, first: 0, last: 4 } as const
     const coverage = { expected: [{ first: 0, last: 9 }], reports: [report], notes }
@@ -129,7 +137,7 @@ describe('explain', () => {
   it('reports no gap for a bucket that is not due, if a range job found nothing there yet', () => {
     const note = {
       entity: 1,
-      lane: 'history',
+      queueClass: 'history',
       state: 'pending',
       provider: 'a',
       since: 0,

@@ -3,7 +3,7 @@ import type { Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 import type { Queued } from '../../shared/queue/job-notes.ts'
-import type { Lane } from '../../shared/queue/lanes.ts'
+import type { QueueClass } from '../../shared/queue/queue-classes.ts'
 import { createCrashWatch } from '../../workers/run/runner.ts'
 import { silent } from '../support/silent.ts'
 
@@ -14,9 +14,9 @@ const toRedis = (isUnavailable: boolean) => {
 }
 
 /** The crash watch for the jobs of a queue class. */
-function watch(lane: Lane, isUnavailable = false) {
-  const worker = Object.assign(new EventEmitter(), { name: `tvl.${lane}` }) as unknown as Worker
-  return createCrashWatch(worker, { redis: toRedis(isUnavailable), prefix: 'test', log: silent, lane })
+function watch(queueClass: QueueClass, isUnavailable = false) {
+  const worker = Object.assign(new EventEmitter(), { name: `tvl.${queueClass}` }) as unknown as Worker
+  return createCrashWatch(worker, { redis: toRedis(isUnavailable), prefix: 'test', log: silent, queueClass })
 }
 
 /** A job whose worker died once. */
@@ -30,8 +30,8 @@ describe('createCrashWatch', () => {
     const held = new Promise<void>((resolve) => {
       end = resolve
     })
-    const run = (name: string, lane: Lane) =>
-      (lane === 'live' ? live : history).run(suspect(), async () => {
+    const run = (name: string, queueClass: QueueClass) =>
+      (queueClass === 'live' ? live : history).run(suspect(), async () => {
         began.push(name)
         if (name === 'first') await held
         if (name === 'second') throw new Error('failed')

@@ -19,13 +19,13 @@ function createState() {
   const texts = new Map<number, string>()
   let changes = 0
   const run = (slot: number, failures: readonly ProviderFailure[], more: Partial<ProviderResults> = {}) => {
-    const fields = { slot, failures, piece: undefined, isComplete: true, answered: [], ...more }
+    const fields = { slot, failures, batch: undefined, isComplete: true, answered: [], ...more }
     for (const [name, text] of toFailingTexts(texts, fields)) {
       texts.set(Number(name.slice(FAILING_PROVIDERS.length)), text)
       changes += 1
     }
   }
-  return { run, texts, failing: (piece = 0) => readFailingText(texts.get(piece) ?? '{}'), changes: () => changes }
+  return { run, texts, failing: (batch = 0) => readFailingText(texts.get(batch) ?? '{}'), changes: () => changes }
 }
 
 describe('toFailingTexts', () => {
@@ -86,9 +86,9 @@ describe('toFailingTexts', () => {
 
   it('removes the state of chunks that slots no longer have', () => {
     const { run, failing } = createState()
-    const pieces = [0, 1, 2].map((index) => ({ index, of: 3 }))
-    for (const piece of pieces) run(SLOT, [failure('a')], { piece })
-    run(SLOT + HOUR, [failure('a')], { piece: { index: 0, of: 2 } })
+    const batches = [0, 1, 2].map((index) => ({ index, of: 3 }))
+    for (const batch of batches) run(SLOT, [failure('a')], { batch })
+    run(SLOT + HOUR, [failure('a')], { batch: { index: 0, of: 2 } })
     expect([0, 1, 2].map(failing)).toEqual([{ a: fields(FIRST) }, { a: fields(FIRST) }, {}])
     run(SLOT + 2 * HOUR, [])
     expect([0, 1, 2].map(failing)).toEqual([{}, {}, {}])

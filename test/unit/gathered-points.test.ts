@@ -5,10 +5,10 @@ import { toChunkMs } from '../../api/series/chunks.ts'
 import type { Database, Statement } from '../../shared/store/store.ts'
 import { noDatabase } from '../support/no-database.ts'
 
-const PIECE_MS = toChunkMs('5m')
+const CHUNK_MS = toChunkMs('5m')
 
 /** Reads ranges of the given numbers of chunks from a database without points; `answer` completes the statements. */
-function read(pieces: readonly number[], options: { cluster?: string } = {}) {
+function read(chunks: readonly number[], options: { cluster?: string } = {}) {
   const statements: Statement[] = []
   let answer = () => {}
   const answered = new Promise<void>((resolve) => {
@@ -21,8 +21,8 @@ function read(pieces: readonly number[], options: { cluster?: string } = {}) {
   }
   const storedPoints = createStoredPoints({ ...noDatabase, stream, cluster: options.cluster } as Database, 8)
   const disconnected = new AbortController()
-  const readings = pieces.map((count, token) =>
-    storedPoints['5m']({ token, from: 0, to: count * PIECE_MS }, disconnected.signal),
+  const readings = chunks.map((count, token) =>
+    storedPoints['5m']({ token, from: 0, to: count * CHUNK_MS }, disconnected.signal),
   )
   const toRanges = () =>
     statements.map(({ params = {} }) => Object.keys(params).filter((name) => /^token/.test(name)).length)

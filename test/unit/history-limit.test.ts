@@ -6,7 +6,7 @@ const never = new AbortController().signal
 setMaxListeners(0, never)
 
 /** The time between two requests of a limit, which is the wait of a request without others before it. */
-const toPlaceMs = (perMinute: number) => 60_000 / (perMinute - Math.max(1, Math.floor(perMinute / 5)) + 1)
+const toIntervalMs = (perMinute: number) => 60_000 / (perMinute - Math.max(1, Math.floor(perMinute / 5)) + 1)
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -47,10 +47,10 @@ describe('createHistoryLimit', () => {
       await vi.advanceTimersByTimeAsync(17_300)
       const requestedAt = performance.now()
       const now = take(full, 1)
-      await vi.advanceTimersByTimeAsync(Math.ceil(2 * toPlaceMs(n)))
+      await vi.advanceTimersByTimeAsync(Math.ceil(2 * toIntervalMs(n)))
       const waited = (now[0] ?? Number.POSITIVE_INFINITY) - requestedAt
       // The place of one history request, and its own.
-      expect(waited).toBeLessThanOrEqual(Math.ceil(2 * toPlaceMs(n)))
+      expect(waited).toBeLessThanOrEqual(Math.ceil(2 * toIntervalMs(n)))
       if (share <= n / 2 && n >= 10) expect(waited).toBe(0)
     }
     expect(history.length).toBeLessThan(n * 20)
@@ -62,7 +62,7 @@ describe('createHistoryLimit', () => {
     const history = take(createHistoryLimit(createRateLimit('provider', 10), full), 8)
     await vi.advanceTimersByTimeAsync(0)
     const now = take(full, 5)
-    await vi.advanceTimersByTimeAsync(Math.ceil(6.5 * toPlaceMs(10)))
+    await vi.advanceTimersByTimeAsync(Math.ceil(6.5 * toIntervalMs(10)))
     expect([now.length, history.length]).toEqual([5, 1])
   })
 

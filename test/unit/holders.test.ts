@@ -172,27 +172,27 @@ describe('rotation of tokens', () => {
   })
 
   const everybody = Array.from({ length: 92 }, (_, key) => toTestToken(key, {}))
-  const PIECES = 8
+  const BATCHES = 8
   /** Returns a run per chunk, in which another provider has some of the results. */
-  const toPieces = (at: number, isPassedOn: (key: number) => boolean = () => true) =>
-    Array.from({ length: PIECES }, (_, index) => {
-      const own = everybody.filter(({ key }) => key % PIECES === index)
+  const toBatches = (at: number, isPassedOn: (key: number) => boolean = () => true) =>
+    Array.from({ length: BATCHES }, (_, index) => {
+      const own = everybody.filter(({ key }) => key % BATCHES === index)
       const entities = own.filter(({ key }) => isPassedOn(key))
       return { entities, peers: { all: everybody, own }, passedOn: entities, slot: at }
     })
-  const keysOf = (pieces: ReturnType<typeof toPieces>) =>
-    pieces.flatMap((piece) => toTurnOfRun(piece, 8, '1h').map(({ key }) => key)).sort((a, b) => a - b)
+  const keysOf = (batches: ReturnType<typeof toBatches>) =>
+    batches.flatMap((batch) => toTurnOfRun(batch, 8, '1h').map(({ key }) => key)).sort((a, b) => a - b)
 
   it('toTurnOfRun() returns for all chunks the tokens of the whole slot', () => {
     for (let n = 0; n < 24; n += 1) {
       const at = slot + n * hour
-      expect(keysOf(toPieces(at))).toEqual(toTurn(tokens, 8, at, '1h'))
+      expect(keysOf(toBatches(at))).toEqual(toTurn(tokens, 8, at, '1h'))
     }
   })
 
   it('toTurnOfRun() adds no other tokens when a slot is retried', () => {
     const due = toTurn(tokens, 8, slot, '1h')
-    const repeat = toPieces(slot, (key) => !due.includes(key)).map((piece) => ({ ...piece, passedOn: [] }))
+    const repeat = toBatches(slot, (key) => !due.includes(key)).map((batch) => ({ ...batch, passedOn: [] }))
     expect(keysOf(repeat)).toEqual([])
   })
 
@@ -200,7 +200,7 @@ describe('rotation of tokens', () => {
     const unknown = (key: number) => key % 5 === 0
     const requestedKeys = new Set<number>()
     for (let n = 0; n < 24 * 14; n += 1) {
-      const keys = keysOf(toPieces(slot + n * hour, unknown))
+      const keys = keysOf(toBatches(slot + n * hour, unknown))
       expect(keys.length).toBeLessThanOrEqual(8)
       for (const key of keys) requestedKeys.add(key)
     }

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { readResources } from '../../api/mcp/resources.ts'
 import { describeTool } from '../../api/mcp/tools/describe.ts'
 import { profileTool } from '../../api/mcp/tools/profile.ts'
 import { queryTool } from '../../api/mcp/tools/query.ts'
 import { searchTool } from '../../api/mcp/tools/search.ts'
 import { seriesTool } from '../../api/mcp/tools/series.ts'
 import { tools } from '../../api/mcp/tools.ts'
-import { readTopics } from '../../api/mcp/topics.ts'
 import { createSource, toInput } from '../support/mcp-tools.ts'
 
 describe('toInput', () => {
@@ -123,8 +123,8 @@ it.each([
   ['series', seriesTool, 'id name start end interval points order fill limit cursor fields format bom period days'],
 ])('%s lists in `where` exactly the parameters of its topics without an own argument', async (name, tool, own) => {
   const { properties = {} } = tool.input['~standard'].jsonSchema.input() as Listed
-  const topics = await readTopics(createSource(() => []).source)
-  const accepted = topics
+  const resources = await readResources(createSource(() => []).source)
+  const accepted = resources
     .filter(({ intervals }) => name === 'query' || intervals.length > 0)
     .flatMap(({ operation }) => operation.parameters.map((parameter) => parameter.name))
     .filter((parameter) => !own.split(' ').includes(parameter))

@@ -153,36 +153,36 @@ describe('CoinGecko calls per month', () => {
 })
 
 describe('calls of a slot split into chunks', () => {
-  const PIECES = 8
+  const BATCHES = 8
   const toShares = (perSlot: number, slot: number) =>
     Promise.all(
-      Array.from({ length: PIECES }, async (_, index) => {
-        const piece = { index, of: PIECES }
-        const calls = toShare(perSlot, slot, piece)
-        return (await openSlotAllowance(createState(), { name: 'a', slot, calls, piece })).remaining()
+      Array.from({ length: BATCHES }, async (_, index) => {
+        const batch = { index, of: BATCHES }
+        const calls = toShare(perSlot, slot, batch)
+        return (await openSlotAllowance(createState(), { name: 'a', slot, calls, batch })).remaining()
       }),
     )
 
   it.each([36, 144, 288, 1_000, 5_000])(
     'are distributed over the chunks, of %i calls a day, and every chunk gets some',
     async (perDay) => {
-      const had = Array.from({ length: PIECES }, () => 0)
+      const had = Array.from({ length: BATCHES }, () => 0)
       for (const slot of slots) {
         const perSlot = toCallsInSlot(perDay, slot)
         const shares = await toShares(perSlot, slot)
         expect(shares.reduce((sum, share) => sum + share)).toBe(perSlot)
-        for (const [piece, share] of shares.entries()) had[piece] = (had[piece] ?? 0) + share
+        for (const [batch, share] of shares.entries()) had[batch] = (had[batch] ?? 0) + share
       }
-      expect(Math.min(...had)).toBeGreaterThanOrEqual(Math.floor(perDay / PIECES / 2))
-      expect(Math.max(...had)).toBeLessThanOrEqual(Math.ceil((perDay / PIECES) * 1.5))
+      expect(Math.min(...had)).toBeGreaterThanOrEqual(Math.floor(perDay / BATCHES / 2))
+      expect(Math.max(...had)).toBeLessThanOrEqual(Math.ceil((perDay / BATCHES) * 1.5))
     },
   )
 
   it('are counted per chunk when it is retried', async () => {
     const state = createState()
     const open = (index: number) => {
-      const piece = { index, of: PIECES }
-      return openSlotAllowance(state, { name: 'a', slot: DAY, calls: toShare(16, DAY, piece), piece })
+      const batch = { index, of: BATCHES }
+      return openSlotAllowance(state, { name: 'a', slot: DAY, calls: toShare(16, DAY, batch), batch })
     }
     const first = await open(0)
     expect([first.take(), first.remaining()]).toEqual([true, 1])

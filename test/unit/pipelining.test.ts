@@ -1,10 +1,10 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
-import { createPipelining } from '../../api/http/pipelining.ts'
+import { createPipelining, onClose } from '../../api/http/pipelining.ts'
 
 const get = (path: string | number) => `GET /${path} HTTP/1.1\r\nHost: a\r\n\r\n`
 let server: Server
@@ -144,4 +144,15 @@ describe('createPipelining', () => {
     socket.on('error', () => {}).resume()
     await once(socket, 'close')
   })
+})
+
+it('onClose calls back once in the order of registration, without callbacks that were taken back', () => {
+  const [response, other] = [new EventEmitter(), new EventEmitter()] as unknown as ServerResponse[]
+  const called: string[] = []
+  const forget = ['a', 'b', 'c'].map((name) => onClose(response as ServerResponse, () => void called.push(name)))
+  onClose(other as ServerResponse, () => void called.push('of another response'))
+  forget[1]?.()
+  response?.emit('close')
+  response?.emit('close')
+  expect(called).toEqual(['a', 'c'])
 })

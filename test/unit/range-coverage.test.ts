@@ -124,10 +124,10 @@ describe('stored buckets of which values were left out', () => {
   it('have a note with the reason, for a slot and for a range', () => {
     const [ofSlot, ...rest] = noteOf({ kind: 'slot', slot }, ['2024-05-06T06:52:00Z'])
     expect(rest).toEqual([])
-    expect(ofSlot).toMatchObject({ lane: 'live', state: 'coarser', reason })
+    expect(ofSlot).toMatchObject({ queueClass: 'live', state: 'coarser', reason })
     const range = { kind: 'range', from: at('06:00:00'), to: at('06:10:00'), interval: '5m' } as const
     expect(noteOf(range, ['2024-05-06T06:02:00Z', '2024-05-06T06:07:00Z'])).toMatchObject([
-      { lane: 'live', state: 'coarser', reason, from: at('06:00:00'), to: at('06:10:00') },
+      { queueClass: 'live', state: 'coarser', reason, from: at('06:00:00'), to: at('06:10:00') },
     ])
   })
 
@@ -155,7 +155,7 @@ describe('range that no provider serves', () => {
     const times = { from: Date.parse('2024-05-01T00:00:00Z'), to: Date.parse('2024-05-02T00:00:00Z') }
     const record = {
       entity: entity.key,
-      lane: 'history',
+      queueClass: 'history',
       provider: '',
       reason: 'not collected in time',
       since: 0,

@@ -35,9 +35,9 @@ describe('planSlot', () => {
   it('assigns every entity to exactly one job', () => {
     const registry = loadRegistry()
     const all = toEntities(prices, { registry, config }, { kind: 'slot', slot: SLOT })
-    const pieces = plan(all.length, 10).map(({ payload }) => toEntities(prices, { registry, config }, payload))
-    expect(pieces.flatMap((piece) => piece.map(({ id }) => id)).sort()).toEqual(all.map(({ id }) => id).sort())
-    expect(pieces.filter((piece) => piece.length > 0).length).toBeGreaterThan(1)
+    const batches = plan(all.length, 10).map(({ payload }) => toEntities(prices, { registry, config }, payload))
+    expect(batches.flatMap((batch) => batch.map(({ id }) => id)).sort()).toEqual(all.map(({ id }) => id).sort())
+    expect(batches.filter((batch) => batch.length > 0).length).toBeGreaterThan(1)
   })
 
   it('keeps the tokens of a chain with a node in one job, and splits other chains', () => {
@@ -45,10 +45,10 @@ describe('planSlot', () => {
     const existing = { registry, config: parseConfig({ RPC_URLS: 'ethereum=http://127.0.0.1:1' }) }
     const chainOf = new Map(registry.tokens.map(({ id, chain }) => [id, chain]))
     const all = toEntities(dexTrades, existing, { kind: 'slot', slot: SLOT })
-    const pieces = plan(all.length, 10).map(({ payload }) => toEntities(dexTrades, existing, payload))
-    expect(pieces.flatMap((piece) => piece.map(({ id }) => id)).sort()).toEqual(all.map(({ id }) => id).sort())
+    const batches = plan(all.length, 10).map(({ payload }) => toEntities(dexTrades, existing, payload))
+    expect(batches.flatMap((batch) => batch.map(({ id }) => id)).sort()).toEqual(all.map(({ id }) => id).sort())
     const withChain = (isOne: (chain: string | undefined) => boolean) =>
-      pieces.filter((piece) => piece.some(({ id }) => isOne(chainOf.get(id)))).length
+      batches.filter((batch) => batch.some(({ id }) => isOne(chainOf.get(id)))).length
     expect(withChain((chain) => chain === 'ethereum')).toBe(1)
     expect(withChain((chain) => chain !== 'ethereum')).toBeGreaterThan(1)
   })
@@ -67,7 +67,7 @@ describe('planSlot', () => {
     { index: -1, of: 2 },
     { index: 0, of: 0 },
     { index: 0.5, of: 2 },
-  ])('rejects the invalid chunk %o', (piece) => {
-    expect(jobPayload.safeParse({ kind: 'slot', slot: SLOT, piece }).success).toBe(false)
+  ])('rejects the invalid batch %o', (batch) => {
+    expect(jobPayload.safeParse({ kind: 'slot', slot: SLOT, piece: batch }).success).toBe(false)
   })
 })

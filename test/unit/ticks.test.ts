@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { startTicks } from '../../workers/watch/ticks.ts'
+import { startTicks } from '../../workers/monitoring/ticks.ts'
 import { silent } from '../support/silent.ts'
 
 const SECOND = 1_000

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { treasuryFlowRow } from '../../shared/datasets/treasury-flows.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { FLOW_RULES } from '../../workers/flows/classify.ts'
-import { readLabels, toFlowFacts, toKnownAddresses } from '../../workers/flows/flow-facts.ts'
+import { type OperatorLabels, readLabels, toFlowFacts, toKnownAddresses } from '../../workers/flows/flow-facts.ts'
 import { toFlowRows } from '../../workers/flows/flow-rows.ts'
 import { type ActedIn, type Transfer, ZERO_ADDRESS } from '../../workers/flows/transfer.ts'
 
@@ -31,7 +31,7 @@ const transfer = (sender: string, recipient: string, contractAddress = '', more:
 })
 
 const NOBODY: ActedIn = new Map()
-const rowsOf = (transfers: readonly Transfer[], actedIn = NOBODY, labels = new Map(), dao = ens) =>
+const rowsOf = (transfers: readonly Transfer[], actedIn = NOBODY, labels: OperatorLabels = new Map(), dao = ens) =>
   toFlowRows(dao, transfers, actedIn, toFlowFacts(dao, known, labels)).map((row) => treasuryFlowRow.parse(row))
 const kindsOf = (...given: Parameters<typeof rowsOf>) =>
   rowsOf(...given).map(({ direction, leg, kind, rule }) => [direction, leg, kind, rule].filter(Boolean).join(' '))

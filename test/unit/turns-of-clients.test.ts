@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { createTurns } from '../../api/admission/turns.ts'
 
-it('gives each client a limited number of pieces in a turn of the event loop, in their order', async () => {
+it('gives each client a limited number of tasks in a turn of the event loop, in their order', async () => {
   const turns = createTurns(2)
   const done: string[] = []
   const take = (client: string, name: string) => turns.take(client, () => void done.push(name))

@@ -57,6 +57,14 @@ export interface IndexTokenContract {
   }
 }
 
+/** A call of one contract: addresses and words in lower case, `at` the block's time in Unix milliseconds. */
+export interface ContractCall {
+  readonly contract: string
+  readonly selector: string
+  readonly words: readonly string[]
+  readonly at: number
+}
+
 /** A chain as seen by a node, the same for every client. Times in Unix seconds. */
 export interface Chain {
   readonly chainId: number
@@ -74,6 +82,8 @@ export interface Chain {
   readonly indexToken?: IndexTokenContract
   /** The value of the ETH/USD feed at a time in Unix milliseconds, and the time of its update. */
   etherFeed?(at: number): { readonly usd: number; readonly at: number } | null
+  /** The answer of a governor's view; undefined for other contracts. `at` is the block's time in Unix milliseconds. */
+  governorCall?(call: ContractCall): string | undefined
   transaction(hash: string): { readonly blockNumber: number; readonly from: string } | null
   /** The transactions of a block, if the chain has them. */
   transactionsOf?(block: number): { readonly hash: string; readonly index: number; readonly from: string }[]

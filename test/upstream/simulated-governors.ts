@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Dao, Governor, VotingToken } from '../../shared/registry/entities.ts'
 import type { Chain, ChainLog } from './chain.ts'
 import { type Electorate, inventElectorate } from './electorate.ts'
+import { callGovernor, type StatedGovernor } from './governor-calls.ts'
 import {
   encodeAlphaVote,
   encodeCall,
@@ -87,8 +88,13 @@ export function withGovernors(chain: Chain, slug: string, { daos, tokens }: Worl
     votingToken?.chain === slug ? [{ votingToken, electorate }] : [],
   )
   const timeOf = (block: number) => chain.timeOf(block) ?? 0
+  const byAddress = new Map(governors.map((one) => [one.address, toStated(one)]))
   return {
     ...chain,
+    governorCall: (call) => {
+      const governor = byAddress.get(call.contract)
+      return governor === undefined ? chain.governorCall?.(call) : callGovernor(governor, call)
+    },
     logs: (from, to, addresses) => {
       const found = governors
         .filter((one) => addresses.has(one.address) || addresses.has(toTimelock(one) ?? ''))
@@ -173,8 +179,37 @@ function toDelegationLogs(token: VotingToken, electorate: Electorate, seed: numb
 /** Whole tokens in the smallest unit; at least one. */
 const toUnits = (power: number, decimals: number) => BigInt(Math.max(1, Math.floor(power))) * 10n ** BigInt(decimals)
 
+const toStep = ({ key }: InUse) => Math.floor(BLOCKS_A_DAY * (40 + 80 * unit(key, -1)))
+
+const toProposalId = ({ address, family }: Governor, number: number) =>
+  family === 'openzeppelin' ? BigInt(`0x${toHex(`${address} ${number}`, 64)}`) : BigInt(number)
+
+/** More proposals than a governor has in any world. */
+const MOST_PROPOSALS = 400
+
+/** The views of a governor: a proposal needs about as much as its largest voters have together. */
+function toStated(governor: InUse): StatedGovernor {
+  const { family, decimals, owner, fromBlock } = governor
+  const numbers = new Map<bigint, number>()
+  const numberOf = (id: bigint) => {
+    if (numbers.size === 0)
+      for (let number = 1; number <= MOST_PROPOSALS; number += 1) numbers.set(toProposalId(governor, number), number)
+    return numbers.get(id)
+  }
+  const needed = owner.electorate.slice(0, 4).reduce((sum, { power }) => sum + power, 0)
+  return {
+    family,
+    mode: 'support=bravo&quorum=for,abstain',
+    quorumOf: () => toUnits(needed, decimals),
+    snapshotOf: (id) => {
+      const number = numberOf(id)
+      return number === undefined ? undefined : BigInt(fromBlock + number * toStep(governor) + DELAY)
+    },
+  }
+}
+
 function toLogs(governor: InUse, timeOf: (block: number) => number, from: number, to: number): ChainLog[] {
-  const step = Math.floor(BLOCKS_A_DAY * (40 + 80 * unit(governor.key, -1)))
+  const step = toStep(governor)
   const firstOf = (number: number) => governor.fromBlock + number * step
   // Limit on the distance between the first and the last log of a proposal.
   const begin = Math.max(1, Math.floor((from - DELAY - 2 * LENGTH - governor.fromBlock) / step))
@@ -219,7 +254,7 @@ function encodeLogs(governor: InUse, number: number, created: number, time: numb
   const own = key ^ Math.imul(number, 0x9e3779b1)
   const hasSelectors = family === 'openzeppelin'
   const hasIndexedId = family === 'tornado' || family === 'aave-v3'
-  const id = hasSelectors ? BigInt(`0x${toHex(`${address} ${number}`, 64)}`) : BigInt(number)
+  const id = toProposalId(governor, number)
   const [start, end] = [created + DELAY, created + DELAY + LENGTH]
   const logs: ChainLog[] = []
   const addLog = (blockNumber: number, event: Pick<ChainLog, 'topics' | 'data'>, by = address) => {

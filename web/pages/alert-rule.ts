@@ -63,7 +63,14 @@ const LISTS: Readonly<Record<string, readonly [text: string, filter: string]>> =
 }
 
 const PROPOSAL_EVENTS = {
-  ...{ created: 'is created', started: 'starts', ending: 'ends soon', ended: 'has ended', queued: 'is queued' },
+  ...{
+    created: 'is created',
+    started: 'starts',
+    ending: 'ends soon',
+    flipped: 'has another leading choice',
+    ended: 'has ended',
+    queued: 'is queued',
+  },
   ...{ executable: 'can be executed soon', executed: 'is executed', canceled: 'is canceled', expired: 'has expired' },
 }
 
@@ -114,7 +121,7 @@ const list: Field = {
 }
 
 const isEnding = (draft: Draft) => is(draft, 'on', 'ending')
-const isReminder = (draft: Draft) => isEnding(draft) || is(draft, 'on', 'executable')
+const hasHours = (draft: Draft) => isEnding(draft) || is(draft, 'on', 'executable') || is(draft, 'on', 'flipped')
 const isIncomplete = (draft: Draft) => is(draft, 'state', 'incomplete')
 
 /** The kinds of rules, each with the fields of its condition. */
@@ -168,7 +175,7 @@ export const KINDS: Readonly<Record<string, Kind>> = {
       { name: 'on', label: 'The proposal', options: toOptions(PROPOSAL_EVENTS), usual: 'created' },
       {
         ...{ name: 'hours', label: 'Hours before', check: toNumberCheck(0, 720), usual: '24', isNumber: true },
-        applies: isReminder,
+        applies: hasHours,
       },
       {
         ...{ name: 'unlessVotedBy', label: 'Unless this address voted', isOptional: true, applies: isEnding },
@@ -177,6 +184,21 @@ export const KINDS: Readonly<Record<string, Kind>> = {
           check: toPatternCheck(/^0x[0-9a-fA-F]{40,64}$/, 'Enter an address: 0x and 40 to 64 digits.'),
         },
       },
+    ],
+  },
+  powerMove: {
+    title: "A delegate's power changes",
+    about: () => 'dao',
+    isOnce: true,
+    fields: [
+      {
+        name: 'quorumPercent',
+        label: 'At least, in percent of the quorum',
+        check: toNumberCheck(0),
+        usual: '10',
+        isNumber: true,
+      },
+      toDirection({ any: 'up or down', up: 'up', down: 'down' }),
     ],
   },
   treasury: {

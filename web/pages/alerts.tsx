@@ -2,6 +2,7 @@ import { useAnswer } from '../answers.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { AddEntity } from '../parts/add-entity.tsx'
 import { Card } from '../parts/card.tsx'
+import { Field } from '../parts/field.tsx'
 import { CopyLine } from '../parts/open-as.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
@@ -9,9 +10,9 @@ import { TimeValue } from '../parts/value.tsx'
 import { go, query, withQuery } from '../place.ts'
 import {
   type Draft,
-  type Field,
   fieldsOf,
   findMistakes,
+  type Field as RuleField,
   readField,
   subjectOf,
   toCommand,
@@ -102,48 +103,42 @@ function change(draft: Draft, changes: Draft): void {
   go(withQuery(isOther ? { ...changes, ids: undefined } : changes), { replaces: true })
 }
 
-function Input(props: { field: Field; draft: Draft; mistake: string | undefined }) {
+function Input(props: { field: RuleField; draft: Draft; mistake: string | undefined }) {
   const { field, draft, mistake } = props
   const { name, label, options, hint, usual, isList } = field
-  const shared = {
-    id: `rule-${name}`,
-    ...(mistake === undefined ? {} : { 'aria-invalid': true }),
-    ...(mistake === undefined && hint === undefined ? {} : { 'aria-describedby': `about-${name}` }),
-    onInput: ({ currentTarget }: { currentTarget: { value: string } }) =>
-      change(draft, { [name]: currentTarget.value }),
-  }
   const text = draft[name] ?? ''
   const example = readField(field, {}) || usual
+  const onInput = ({ currentTarget }: { currentTarget: { value: string } }) =>
+    change(draft, { [name]: currentTarget.value })
   return (
-    <div class="field">
-      <label for={`rule-${name}`}>{label}</label>
-      {options !== undefined && (
-        <select {...shared} value={readField(field, draft)}>
-          {options.map(([value, shown]) => (
-            <option key={value} value={value}>
-              {shown}
-            </option>
-          ))}
-        </select>
-      )}
-      {options === undefined && isList && (
-        <textarea
-          {...shared}
-          rows={2}
-          spellcheck={false}
-          value={text}
-          placeholder={readField(field, { list: draft.list ?? '' })}
-        />
-      )}
-      {options === undefined && !isList && (
-        <input {...shared} type="text" autocomplete="off" spellcheck={false} value={text} placeholder={example} />
-      )}
-      {(mistake ?? hint) !== undefined && (
-        <small id={`about-${name}`} class={mistake === undefined ? undefined : 'down'}>
-          {mistake ?? hint}
-        </small>
-      )}
-    </div>
+    <Field name={name} label={label} hint={hint} mistake={mistake}>
+      {(input) => {
+        const shared = { ...input, onInput }
+        if (options !== undefined)
+          return (
+            <select {...shared} value={readField(field, draft)}>
+              {options.map(([value, shown]) => (
+                <option key={value} value={value}>
+                  {shown}
+                </option>
+              ))}
+            </select>
+          )
+        if (isList)
+          return (
+            <textarea
+              {...shared}
+              rows={2}
+              spellcheck={false}
+              value={text}
+              placeholder={readField(field, { list: draft.list ?? '' })}
+            />
+          )
+        return (
+          <input {...shared} type="text" autocomplete="off" spellcheck={false} value={text} placeholder={example} />
+        )
+      }}
+    </Field>
   )
 }
 

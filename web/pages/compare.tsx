@@ -9,9 +9,10 @@ import { toDrawing } from '../parts/drawing.ts'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { go, query, withQuery } from '../place.ts'
+import type { Range } from '../ranges.ts'
 import { TREASURY } from './dao-columns.tsx'
-import { NAMELESS, Overlay } from './overlay.tsx'
-import { useRange } from './price-chart.tsx'
+import { NAMELESS, Overlay, type OverlayLine, toOverlayLine } from './overlay.tsx'
+import { RangeChoice, useRange } from './price-chart.tsx'
 import { COLUMNS } from './token-columns.tsx'
 
 /** Number of distinct line colours. */
@@ -51,7 +52,7 @@ const toTreasury = (points: Treasuries) =>
   })
 
 /** The compared records, each with a remove link, also those without data below. */
-const Compared = ({ ids, names }: { ids: readonly string[]; names: readonly string[] }) => (
+const Selected = ({ ids, names }: { ids: readonly string[]; names: readonly string[] }) => (
   <ul class="compared">
     {ids.map((id, index) => (
       <li key={id}>
@@ -64,18 +65,40 @@ const Compared = ({ ids, names }: { ids: readonly string[]; names: readonly stri
   </ul>
 )
 
+const SCALES = ['hundred', 'absolute'] as const
+
+function Lines({ lines, range }: { lines: readonly OverlayLine[]; range: Range }) {
+  const scale = chosen('scale', SCALES, 'hundred')
+  const controls = (
+    <div class="choices">
+      <RangeChoice range={range} />
+      <Choice
+        name="scale"
+        label="Scale"
+        options={[
+          { value: 'hundred', text: 'Start = 100' },
+          { value: 'absolute', text: 'US dollars' },
+        ]}
+        value={scale}
+      />
+    </div>
+  )
+  return <Overlay {...{ title: 'Compared', lines, range, controls }} isFromHundred={scale === 'hundred'} />
+}
+
 function Tokens({ ids }: { ids: readonly string[] }) {
   const { range, interval, start } = useRange('90d')
   const question = toQuestion('/data/tokens', { id: [...ids], limit: MOST })
   const tokens = useAnswer(question)
   const names = ids.map((id) => tokens.received?.data.find(({ _id }) => _id === id)?.symbol ?? NAMELESS)
-  const questions = ids.map((id) =>
-    toQuestion('/data/tokens/historic-financial', { id, start, interval, fill: 'null' }, range),
-  )
+  const lines = ids.map((id, at) => {
+    const query = { id, start, interval, fill: 'null' } as const
+    return toOverlayLine(names[at] ?? NAMELESS, toQuestion('/data/tokens/historic-financial', query, range), toPrice)
+  })
   return (
     <>
-      <Compared ids={ids} names={names} />
-      <Overlay key={ids.join(' ')} questions={questions} names={names} toLine={toPrice} range={range} />
+      <Selected ids={ids} names={names} />
+      <Lines key={ids.join(' ')} lines={lines} range={range} />
       <Card title="Side by side" question={question} facts={tokens.received?.facts}>
         <Shown of={tokens} what="tokens" isEmpty={(data) => data.length === 0}>
           {(data) => (
@@ -94,11 +117,14 @@ function Daos({ ids }: { ids: readonly string[] }) {
   const daos = useAnswer(question)
   const names = ids.map((id) => daos.received?.data.find(({ _id }) => _id === id)?.name ?? NAMELESS)
   const parameters = { start, interval: '1d', order: 'asc', fill: 'null' } as const
-  const questions = ids.map((id) => toQuestion('/data/daos/treasury/historic', { id, ...parameters }, range))
+  const lines = ids.map((id, at) => {
+    const treasury = toQuestion('/data/daos/treasury/historic', { id, ...parameters }, range)
+    return toOverlayLine(names[at] ?? NAMELESS, treasury, toTreasury)
+  })
   return (
     <>
-      <Compared ids={ids} names={names} />
-      <Overlay key={ids.join(' ')} questions={questions} names={names} toLine={toTreasury} range={range} />
+      <Selected ids={ids} names={names} />
+      <Lines key={ids.join(' ')} lines={lines} range={range} />
       <Card title="Side by side" question={question} facts={daos.received?.facts}>
         <Shown of={daos} what="DAOs" isEmpty={(data) => data.length === 0}>
           {(data) => <RecordTable caption="DAOs" records={data} columns={usualOf(TREASURY)} keyOf={({ _id }) => _id} />}
@@ -112,7 +138,7 @@ function Daos({ ids }: { ids: readonly string[] }) {
 export function Compare() {
   const kind = chosen('of', KINDS, 'tokens')
   const ids = idsOf()
-  const Lines = kind === 'tokens' ? Tokens : Daos
+  const Compared = kind === 'tokens' ? Tokens : Daos
   return (
     <>
       <h1>Compare</h1>
@@ -127,7 +153,7 @@ export function Compare() {
         clears={['ids', 'range', 'interval']}
       />
       <Add key={kind} kind={kind} ids={ids} />
-      {ids.length === 0 ? <p class="state empty">Type a token’s or DAO’s name to add it.</p> : <Lines ids={ids} />}
+      {ids.length === 0 ? <p class="state empty">Type a token’s or DAO’s name to add it.</p> : <Compared ids={ids} />}
     </>
   )
 }

@@ -2,6 +2,7 @@ import type { JSX } from 'preact'
 import { useAnswer } from '../answers.ts'
 import { toQuestion } from '../interface.ts'
 import { isDemo } from '../mode.ts'
+import { Late } from '../parts/late.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { path } from '../place.ts'
 import { IndexChart } from './index-chart.tsx'
@@ -26,9 +27,16 @@ function Dao({ id }: { id: string }) {
   )
 }
 
+const loadBasket = async () => (await import('./baskets.tsx')).EmbeddedBasket
+
 const CHARTS: Readonly<Record<string, (id: string) => JSX.Element>> = {
   tokens: (id) => <Token id={id} />,
   daos: (id) => <Dao id={id} />,
+  baskets: () => (
+    <Late what="chart" load={loadBasket} loading={<p class="state loading">Loading the chart …</p>}>
+      {(Basket) => <Basket />}
+    </Late>
+  ),
   index: () => <IndexChart usual="all" />,
 }
 

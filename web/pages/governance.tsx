@@ -4,7 +4,7 @@ import { Card, Stat, Stats } from '../parts/card.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { TimeValue, Unknown, Value } from '../parts/value.tsx'
 import { Proposals } from './proposals.tsx'
-import { Voters, VotingPower } from './voters.tsx'
+import { Delegates, Voters, VotingPower } from './voters.tsx'
 
 const NO_SPACE = 'No Snapshot space of this DAO is collected, or it was not read completely yet.'
 
@@ -52,6 +52,7 @@ export function Governance({ id, space }: { id: string; space: string | null }) 
       <Proposals id={id} />
       <div class="grid">
         <VotingPower id={id} />
+        <Delegates id={id} />
         <Voters id={id} />
       </div>
     </>

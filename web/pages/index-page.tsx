@@ -173,7 +173,14 @@ function IndexToken() {
 export function IndexPage() {
   return (
     <>
-      <h1>Index</h1>
+      <div class="about">
+        <h1>Index</h1>
+        <p class="links">
+          <a href="guides/index-methodology">Methodology</a>
+          <a href="guides/index-values">Computing it yourself</a>
+          <a href="baskets">Own baskets</a>
+        </p>
+      </div>
       <IndexChart usual="all" />
       <IndexToken />
       <Changes />

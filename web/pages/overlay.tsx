@@ -1,85 +1,88 @@
+import type { ComponentChildren } from 'preact'
 import { useMemo, useRef } from 'preact/hooks'
 import { useAnswers } from '../answers.ts'
 import type { Answer, Path, Question } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import { Chart } from '../parts/chart.tsx'
-import { Choice, chosen } from '../parts/choice.tsx'
 import { type Drawing, fromHundred, toOverlay } from '../parts/drawing.ts'
-import { OpenAs } from '../parts/open-as.tsx'
+import { type Embedding, OpenAs } from '../parts/open-as.tsx'
 import { Failed } from '../parts/shown.tsx'
-import type { Range } from '../ranges.ts'
-import { RangeChoice } from './price-chart.tsx'
+import { isEmbed } from '../place.ts'
 
 /** Name of a record without a known name. */
 export const NAMELESS = 'not known'
-const SCALES = ['hundred', 'absolute'] as const
+
+/** A line of an overlay: its name, its request, and the drawing of its answer. */
+export interface OverlayLine {
+  readonly name: string
+  readonly question: Question
+  readonly toDrawing: (data: unknown) => Drawing
+}
+
+export const toOverlayLine = <P extends Path>(
+  name: string,
+  question: Question<P>,
+  toDrawing: (data: Answer<P>) => Drawing,
+): OverlayLine => ({ name, question, toDrawing: toDrawing as OverlayLine['toDrawing'] })
+
+interface ShownLine extends OverlayLine {
+  readonly data: unknown
+}
 
 /**
- * One line per answer in one chart. The compared records are its key. New points replace the previous ones when all
- * answers have arrived.
+ * One line per answer in one chart. New points replace the previous ones when all answers have arrived; a failed answer
+ * keeps the previous points of its line.
  */
-export function Overlay<P extends Path>(props: {
-  questions: readonly Question<P>[]
-  names: readonly string[]
-  toLine: (data: Answer<P>) => Drawing
-  range: Range
+export function Overlay(props: {
+  title: string
+  lines: readonly OverlayLine[]
+  /** Names the range. */
+  range: string
+  /** Whether each line starts at 100. */
+  isFromHundred: boolean
+  controls?: ComponentChildren
+  embedding?: Embedding
 }) {
-  const { questions, names, toLine, range } = props
-  const answers = useAnswers(questions)
-  const scale = chosen('scale', SCALES, 'hundred')
+  const { lines, range } = props
+  const answers = useAnswers(lines.map(({ question }) => question))
   const isWaiting = answers.some(({ received, failure }) => received === undefined && failure === undefined)
-  const about = questions.map((question) => question.about).join(' ')
-  const shown = useRef<{ about: string; range: Range; data: (Answer<P> | undefined)[] }>({ about, range, data: [] })
+  const shown = useRef<{ range: string; lines: readonly ShownLine[] }>({ range, lines: [] })
   if (!isWaiting) {
-    const earlier = shown.current.about === about ? shown.current.data : []
-    shown.current = { about, range, data: answers.map(({ received }, at) => received?.data ?? earlier[at]) }
+    const before = shown.current.lines
+    const next = lines.map((line, at) => {
+      const earlier = before.find(({ question }) => question.about === line.question.about)?.data
+      return { ...line, data: answers[at]?.received?.data ?? earlier }
+    })
+    shown.current = { range, lines: next.filter(({ data }) => data !== undefined) }
   }
-  const available = shown.current.data
-  const isAnyAvailable = available.some((data) => data !== undefined)
+  const available = shown.current.lines
+  const names = available.map(({ name }) => name)
   const drawing = useMemo(() => {
-    const lines = available.flatMap((data, at) =>
-      data === undefined ? [] : [{ name: names[at] ?? NAMELESS, drawing: toLine(data) }],
-    )
-    const overlay = toOverlay(lines, 'usd')
-    return scale === 'hundred' ? fromHundred(overlay) : overlay
-  }, [...available, names.join(' '), scale])
+    const drawn = available.map(({ name, data, toDrawing }) => ({ name, drawing: toDrawing(data) }))
+    const overlay = toOverlay(drawn, 'usd')
+    return props.isFromHundred ? fromHundred(overlay) : overlay
+  }, [available.length, ...available.map(({ data }) => data), names.join(' '), props.isFromHundred])
   return (
-    <Card
-      title="Compared"
-      controls={
-        <div class="choices">
-          <RangeChoice range={range} />
-          <Choice
-            name="scale"
-            label="Scale"
-            options={[
-              { value: 'hundred', text: 'Start = 100' },
-              { value: 'absolute', text: 'US dollars' },
-            ]}
-            value={scale}
-          />
-        </div>
-      }
-    >
+    <Card title={props.title} controls={isEmbed ? undefined : props.controls} embedding={props.embedding}>
       {answers.map(
         ({ failure, retry }, at) =>
           failure !== undefined && (
-            <Failed key={questions[at]?.url} failure={failure} retry={retry} of={names[at] ?? NAMELESS} />
+            <Failed key={lines[at]?.question.url} failure={failure} retry={retry} of={lines[at]?.name ?? NAMELESS} />
           ),
       )}
-      {isWaiting && !isAnyAvailable && (
+      {isWaiting && available.length === 0 && (
         <p class="state loading" role="status">
           Loading…
         </p>
       )}
-      {isAnyAvailable && (
+      {available.length > 0 && (
         <div class="shown" aria-busy={isWaiting}>
           <Chart name={`${names.join(', ')}, ${shown.current.range}`} drawing={drawing} />
         </div>
       )}
       <div class="links">
-        {questions.map((question, at) => (
-          <OpenAs key={question.url} question={question} name={names[at] ?? NAMELESS} />
+        {lines.map(({ name, question }) => (
+          <OpenAs key={question.url} question={question} name={name} />
         ))}
       </div>
     </Card>

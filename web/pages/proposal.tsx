@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
-import { describeChoice, toShort, toText } from '../format.ts'
+import { describeChoice, toText } from '../format.ts'
 import { toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
 import { Choice, chosen } from '../parts/choice.tsx'
@@ -10,6 +10,7 @@ import { Shown } from '../parts/shown.tsx'
 import { useTitle } from '../parts/title.ts'
 import { TimeValue, Unknown, Value } from '../parts/value.tsx'
 import { Flagged, isWeb, type Proposal, State } from './proposals.tsx'
+import { QuorumProgress, VoteResult } from './voted.tsx'
 import { Voter } from './voters.tsx'
 
 const MOST_VOTES = 100
@@ -37,16 +38,6 @@ function Result({ of: { choices, scores, scoresTotal, state } }: { of: Proposal 
         })}
       </ul>
       {state === 'unsettled' && <p class="note">Not final: Snapshot has not counted all votes.</p>}
-    </>
-  )
-}
-
-function Quorum({ of: { quorum, scoresTotal } }: { of: Proposal }) {
-  if (quorum === null || quorum === 0) return <Unknown why="The source reports no quorum." />
-  const isReached = scoresTotal !== null && scoresTotal >= quorum
-  return (
-    <>
-      <Value of={quorum} as="amount" /> <small>{isReached ? 'reached' : 'not reached'}</small>
     </>
   )
 }
@@ -183,6 +174,7 @@ export function ProposalPage({ dao, id }: { dao: string; id: string }) {
             <div class="grid">
               <Card title="Result" question={question} facts={facts}>
                 <Result of={proposal} />
+                <QuorumProgress of={proposal} />
               </Card>
               <Card title="Details">
                 <Stats>
@@ -192,11 +184,11 @@ export function ProposalPage({ dao, id }: { dao: string; id: string }) {
                   <Stat name="Voting power">
                     <Value of={proposal.scoresTotal} as="amount" />
                   </Stat>
-                  <Stat name="Quorum">
-                    <Quorum of={proposal} />
+                  <Stat name="Result">
+                    <VoteResult of={proposal} />
                   </Stat>
                   <Stat name="Author">
-                    <code title={proposal.author}>{toShort(proposal.author)}</code>
+                    <Voter address={proposal.author} />
                   </Stat>
                   <Stat name="Start">
                     <TimeValue at={proposal.startsAt} />

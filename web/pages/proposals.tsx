@@ -7,6 +7,7 @@ import type { ChartEvent } from '../parts/drawing.ts'
 import { type Column, RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { DayValue, TimeValue, Unknown, Until, Value } from '../parts/value.tsx'
+import { QuorumText, VoteResult } from './voted.tsx'
 
 const NONE = 'No proposals yet.'
 const NO_SPACES = 'No proposals of any DAO were read yet.'
@@ -46,12 +47,6 @@ export function State({ of }: { of: Proposal }) {
   return <span class={`badge ${of.state}`}>{outcome ?? of.state}</span>
 }
 
-/** The choice with the largest score. */
-function toLeading({ choices, scores }: Proposal): string | undefined {
-  const most = Math.max(...scores)
-  return most > 0 ? choices[scores.indexOf(most)] : undefined
-}
-
 const STATE: Column<Proposal> = {
   title: 'State',
   cell: (proposal) => <State of={proposal} />,
@@ -61,10 +56,7 @@ const VOTES: Column<Proposal> = {
   isNumber: true,
   cell: ({ votes }) => <Value of={votes} as="count" />,
 }
-const LEADING: Column<Proposal> = {
-  title: 'Leading choice',
-  cell: (proposal) => toLeading(proposal) ?? <Unknown why="No votes counted yet." />,
-}
+const RESULT: Column<Proposal> = { title: 'Result', cell: (proposal) => <VoteResult of={proposal} /> }
 const ENDS: Column<Proposal> = { title: 'Ends', cell: ({ endsAt }) => <TimeValue at={endsAt} /> }
 
 /** Where the votes are: on Snapshot, or on a contract of the DAO. */
@@ -83,7 +75,7 @@ const COLUMNS: readonly Column<Proposal>[] = [
     ),
   },
   STATE,
-  LEADING,
+  RESULT,
   VOTES,
   { title: 'Voting power', isNumber: true, cell: ({ scoresTotal }) => <Value of={scoresTotal} as="amount" /> },
   ENDS,
@@ -153,18 +145,16 @@ const titled = (isAlways: boolean): Column<Named> => ({
 })
 
 const QUORUM: Column<Proposal> = {
-  title: 'Quorum',
-  cell: ({ quorum, scoresTotal }) => {
-    if (quorum === null || quorum === 0) return <Unknown why="The source reports no quorum." />
-    return scoresTotal !== null && scoresTotal >= quorum ? 'reached' : 'not reached'
-  },
+  title: 'Of the quorum',
+  isNumber: true,
+  cell: (proposal) => <QuorumText of={proposal} />,
 }
 
 const ALL_COLUMNS: readonly Column<Named>[] = [
   titled(false),
   DAO,
   { title: 'Ends', cell: ({ endsAt }) => <Until at={endsAt} /> },
-  LEADING,
+  RESULT,
   VOTES,
   QUORUM,
 ]
@@ -240,10 +230,10 @@ export const EndingSoon = () => (
   />
 )
 
-const RESULT_COLUMNS = ALL_COLUMNS.map((column): Column<Named> => {
-  if (column.title === 'Ends') return { title: 'Ended', cell: ({ endsAt }) => <DayValue at={endsAt} /> }
-  return column === LEADING ? { ...column, title: 'Result' } : column
-})
+const RESULT_COLUMNS = ALL_COLUMNS.map(
+  (column): Column<Named> =>
+    column.title === 'Ends' ? { title: 'Ended', cell: ({ endsAt }) => <DayValue at={endsAt} /> } : column,
+)
 
 /** The newest results. A canceled vote may end in the future, and has none. */
 export const RecentResults = () => {

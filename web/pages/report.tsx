@@ -1,8 +1,9 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
 import { toUtc } from '../format.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { isDemo } from '../mode.ts'
+import { useMargins } from '../parts/margins.ts'
 import { toAbsolute } from '../place.ts'
 import { TwitterFollowers } from './community.tsx'
 import { FeesHistory } from './fees.tsx'
@@ -16,23 +17,6 @@ type Dao = Answer<'/data/daos'>[number]
 
 /** What fits on two sheets of A4. */
 const [MOST_ASSETS, MOST_PROPOSALS, MOST_VOTERS] = [10, 10, 10]
-
-/** Puts the source, the time and the page number in the margins of each printed page. */
-function useMargins(source: string, time: string): void {
-  useEffect(() => {
-    const sheet = new CSSStyleSheet()
-    const style = 'font: 7pt sans-serif; color: #5a6372'
-    sheet.replaceSync(`@page {
-      margin: 14mm 12mm 16mm;
-      @bottom-left { ${style}; content: ${JSON.stringify(`Source: ${source}`)} }
-      @bottom-right { ${style}; content: ${JSON.stringify(`${time}, page `)} counter(page) " of " counter(pages) }
-    }`)
-    document.adoptedStyleSheets.push(sheet)
-    return () => {
-      document.adoptedStyleSheets = document.adoptedStyleSheets.filter((one) => one !== sheet)
-    }
-  }, [source, time])
-}
 
 /** A DAO on two printed pages: money on the first, votes on the second. */
 export function Report({ dao: { _id: id, name, token, snapshotName } }: { dao: Dao }) {

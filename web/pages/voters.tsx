@@ -6,17 +6,18 @@ import { toConcentration } from '../parts/drawing.ts'
 import { RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { isNone, Shown } from '../parts/shown.tsx'
-import { useTitle } from '../parts/title.ts'
 import { TimeValue, Value } from '../parts/value.tsx'
 
 const MOST_VOTERS = 10
 
+/** An account of an EVM chain or of Starknet, as in the paths of pages of voters. */
+const ADDRESS = /^0x[0-9a-f]{40,64}$/i
+
 /** An address, with a link to the page of its votes in all DAOs. */
-export const Voter = ({ address }: { address: string }) => (
-  <a href={`voters/${address}`}>
-    <code title={address}>{toShort(address)}</code>
-  </a>
-)
+export function Voter({ address }: { address: string }) {
+  const shown = <code title={address}>{toShort(address)}</code>
+  return ADDRESS.test(address) ? <a href={`voters/${address}`}>{shown}</a> : shown
+}
 
 /** The voters with the most votes in a DAO. */
 export function Voters({ id, most = MOST_VOTERS }: { id: string; most?: number }) {
@@ -43,6 +44,42 @@ export function Voters({ id, most = MOST_VOTERS }: { id: string; most?: number }
           />
         )}
       </Shown>
+    </Card>
+  )
+}
+
+/** The delegates with the most power in a DAO; nothing where delegations are not collected. */
+export function Delegates({ id }: { id: string }) {
+  const question = toQuestion('/data/daos/governance/delegates', { id, limit: MOST_VOTERS })
+  const delegates = useAnswer(question)
+  if (isNone(delegates)) return null
+  return (
+    <Card title="Top delegates" question={question} facts={delegates.received?.facts}>
+      <Shown of={delegates} what="delegates" rows={MOST_VOTERS}>
+        {(data) => (
+          <RecordTable
+            caption="Top delegates"
+            records={data}
+            keyOf={({ delegate }) => delegate}
+            columns={[
+              { title: 'Delegate', cell: ({ delegate }) => <Voter address={delegate} /> },
+              { title: 'Power', isNumber: true, cell: ({ votingPower }) => <Value of={votingPower} as="amount" /> },
+              { title: 'Share', isNumber: true, cell: ({ share }) => <Value of={share} as="share" /> },
+              { title: 'Delegators', isNumber: true, cell: ({ delegators }) => <Value of={delegators} as="count" /> },
+              { title: 'Voted', isNumber: true, cell: ({ votesCast }) => <Value of={votesCast} as="count" /> },
+              {
+                title: 'Missed',
+                isNumber: true,
+                cell: ({ proposalsMissed }) => <Value of={proposalsMissed} as="count" />,
+              },
+            ]}
+          />
+        )}
+      </Shown>
+      <p class="note">
+        Voted and missed are proposals on the DAO’s governors, from the first day with power on. Votes on Snapshot are
+        on the page of the delegate.
+      </p>
     </Card>
   )
 }
@@ -97,60 +134,3 @@ export function VotingPower({ id }: { id: string }) {
     </SeriesChart>
   )
 }
-
-const NOT_READ = 'Delegations of this DAO are not collected, or were not read to their end yet.'
-
-/** The page of an address: its votes and delegated power in every DAO. */
-export function VoterPage({ address }: { address: string }) {
-  const question = toQuestion('/data/voters', { address: address.toLowerCase() })
-  const daos = useAnswer(question)
-  useTitle([{ name: `Voter ${toShort(address)}` }])
-  return (
-    <div class="column">
-      <nav class="crumbs" aria-label="Breadcrumb">
-        <a href="governance">Governance</a> / Voters
-      </nav>
-      <div class="about">
-        <h1>Voter {toShort(address)}</h1>
-        <p>
-          <code class="curl">{address}</code>
-        </p>
-      </div>
-      <Card title="DAOs" question={question} facts={daos.received?.facts}>
-        <Shown
-          of={daos}
-          what="votes"
-          isEmpty={(data) => data.length === 0}
-          empty="This address has not voted in a known DAO, and has no delegated power."
-        >
-          {(data) => (
-            <RecordTable
-              caption="DAOs"
-              records={data}
-              keyOf={({ dao }) => dao}
-              columns={[
-                { title: 'DAO', cell: ({ dao, name }) => <a href={`daos/${dao}?tab=governance`}>{name}</a> },
-                { title: 'Votes', isNumber: true, cell: ({ votes }) => <Value of={votes} as="count" /> },
-                { title: 'Power', isNumber: true, cell: ({ votingPower }) => <Value of={votingPower} as="amount" /> },
-                {
-                  title: 'Delegators',
-                  isNumber: true,
-                  cell: ({ delegators }) => <Value of={delegators} as="count" why={NOT_READ} />,
-                },
-                { title: 'First vote', cell: ({ firstVoteAt }) => <VoteTime at={firstVoteAt} /> },
-                { title: 'Latest vote', cell: ({ lastVoteAt }) => <VoteTime at={lastVoteAt} /> },
-              ]}
-            />
-          )}
-        </Shown>
-        <p class="note">
-          Votes are proposals that the address voted on, on Snapshot and on governors. Power is what is delegated to it
-          now; in DAOs without collected delegations, the power of its latest vote.
-        </p>
-      </Card>
-    </div>
-  )
-}
-
-const VoteTime = ({ at }: { at: string | null }) =>
-  at === null ? <span title="It has only delegated power here.">no vote</span> : <TimeValue at={at} />

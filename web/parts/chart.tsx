@@ -8,8 +8,9 @@ import {
   describePoint,
   eventsIn,
   hasLines,
+  isBars,
   markOf,
-  toPlace,
+  toAxisText,
   toPointTexts,
   toStep,
 } from './drawing.ts'
@@ -37,7 +38,7 @@ function AsTable({ name, drawing }: { name: string; drawing: Drawing }) {
         records={records}
         keyOf={(at) => at}
         columns={[
-          { title: isRanked ? 'Rank' : 'Time', cell: (at) => toPlace(drawing, times[at]) },
+          { title: isRanked ? 'Rank' : 'Time', cell: (at) => toAxisText(drawing, times[at]) },
           ...lines.map((line) => {
             const step = toStep(line)
             return {
@@ -96,7 +97,7 @@ function Events({ drawing }: { drawing: Drawing }) {
 }
 
 /** Whether a line has one point: axes around it would show a range that has no data. */
-const isLone = (drawing: Drawing) => hasLines(drawing) && drawing.times.length === 1
+const isLone = (drawing: Drawing) => hasLines(drawing) && !isBars(drawing, 0) && drawing.times.length === 1
 
 /** Loads the chart library with the first chart; an error is shown instead of the chart. */
 function usePlot(name: string, drawing: Drawing, on: Parameters<typeof draw>[2]) {

@@ -24,10 +24,11 @@ export interface ChartEvent {
 
 /**
  * The content of a chart. Candles have four lines: open, high, low, close. The first line of a stack is the total, and
- * the others are its parts, drawn as areas on top of each other.
+ * the others are its parts, drawn as areas on top of each other. The last line of flows is drawn over the others, which
+ * are bars: positive ones above zero and negative ones below it.
  */
 export interface Drawing {
-  readonly kind: 'line' | 'stack' | 'bars' | 'candles'
+  readonly kind: 'line' | 'stack' | 'bars' | 'flows' | 'candles'
   /** Whether the horizontal axis has times or ranks: the value at rank 10 is that of the ten largest together. */
   readonly axis?: 'time' | 'rank'
   /** Unix seconds, or ranks from 1. */
@@ -38,7 +39,11 @@ export interface Drawing {
 }
 
 /** Whether a chart has coloured lines with a key. */
-export const hasLines = ({ kind }: Drawing) => kind === 'line' || kind === 'stack'
+export const hasLines = ({ kind }: Drawing) => kind === 'line' || kind === 'stack' || kind === 'flows'
+
+/** Whether a line is drawn as bars. */
+export const isBars = ({ kind, lines }: Drawing, line: number) =>
+  kind === 'bars' || (kind === 'flows' && line < lines.length - 1)
 
 /** Converts points to a drawing that starts at the first known value. */
 export function toDrawing<T>(
@@ -82,7 +87,7 @@ export function describeDrawing(drawing: Drawing, absent = ''): string {
 }
 
 /** Formats a position on the horizontal axis: a rank, or a time in Unix seconds. */
-export function toPlace({ axis }: Drawing, place: number | undefined): string {
+export function toAxisText({ axis }: Drawing, place: number | undefined): string {
   if (place === undefined) return ''
   return axis === 'rank' ? `Largest ${toText(place, 'count')}` : toUtc(new Date(place * 1000))
 }
@@ -156,7 +161,7 @@ const eventsAt = (drawing: Drawing, at: number): readonly ChartEvent[] => {
 export function toPointTexts(drawing: Drawing, at: number) {
   const { times, lines, as } = drawing
   return {
-    time: toPlace(drawing, times[at]),
+    time: toAxisText(drawing, times[at]),
     values: lines.map((line) => {
       const value = line.values[at] ?? null
       return { name: line.name, text: value === null ? 'not known' : toDistinct(value, as, toStep(line)) }
@@ -189,7 +194,7 @@ export function describe(name: string, drawing: Drawing): string {
   const range =
     drawing.axis === 'rank'
       ? `Ranks 1 to ${times.length}`
-      : `${times.length} points from ${toPlace(drawing, times[0])} to ${toPlace(drawing, times.at(-1))}`
+      : `${times.length} points from ${toAxisText(drawing, times[0])} to ${toAxisText(drawing, times.at(-1))}`
   const counts = countMissing(drawing).map(({ name, missing }, _at, all) =>
     all.length === 1 ? `${missing} without a value` : `${missing} without a value of ${name}`,
   )

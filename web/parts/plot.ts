@@ -2,7 +2,7 @@ import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 import { toDayOfYear, toHour, toMark, toMonth } from '../format.ts'
 import { drawCandles } from './candles.ts'
-import { type ChartEvent, type Drawing, eventsIn, hasLines, toPlace, toPointTexts } from './drawing.ts'
+import { type ChartEvent, type Drawing, eventsIn, hasLines, isBars, toAxisText, toPointTexts } from './drawing.ts'
 import { type Origin, toPicture } from './picture.ts'
 
 const DAY = 86_400
@@ -78,7 +78,8 @@ function toValues({ kind, times, lines }: Drawing): (readonly (number | null)[])
 }
 
 const toData = (drawing: Drawing) => [drawing.times, ...toValues(drawing)] as UPlot.AlignedData
-const toAllAlone = (drawing: Drawing) => toValues(drawing).map((values) => (hasLines(drawing) ? toAlone(values) : []))
+const toAllAlone = (drawing: Drawing) =>
+  toValues(drawing).map((values, line) => (hasLines(drawing) && !isBars(drawing, line) ? toAlone(values) : []))
 
 /** A computed colour, `rgb(r, g, b)`, with an opacity. */
 const withOpacity = (color: string, opacity: number) => color.replace('rgb(', 'rgba(').replace(')', `, ${opacity})`)
@@ -92,8 +93,9 @@ function toGradient({ ctx, bbox }: UPlot, color: string): CanvasGradient {
 }
 
 /** The area below a lone line, below the lowest part of a stack, and of bars. */
-function toFill({ kind, lines }: Drawing, line: number, color: string): Pick<UPlot.Series, 'fill'> {
-  if (kind === 'bars') return { fill: color }
+function toFill(drawing: Drawing, line: number, color: string): Pick<UPlot.Series, 'fill'> {
+  const { kind, lines } = drawing
+  if (isBars(drawing, line)) return { fill: color }
   if (kind === 'line' && lines.length === 1) return { fill: (plot) => toGradient(plot, color) }
   return kind === 'stack' && line === 1 ? { fill: withOpacity(color, 0.3) } : {}
 }
@@ -120,7 +122,7 @@ function toSeries(drawing: Drawing, colors: Colors, aloneOf: (line: number) => n
       // The line of a stack's total is the upper edge of its last part.
       width: drawing.kind === 'candles' || (drawing.kind === 'stack' && index === drawing.lines.length - 1) ? 0 : 1.5,
       ...toFill(drawing, index, stroke),
-      ...(drawing.kind === 'bars' && bars !== undefined ? { paths: bars } : {}),
+      ...(isBars(drawing, index) && bars !== undefined ? { paths: bars } : {}),
       ...(drawing.kind === 'candles' ? { paths: () => null } : {}),
       points: { show: false, size: 4, fill: stroke, filter: () => toPoints(aloneOf(index)) },
     }
@@ -215,7 +217,7 @@ function createTip(plot: UPlot, colors: Colors) {
 /** The time range in view, and the key of the lines. */
 function toWords(plot: UPlot, drawing: Drawing, colors: Colors) {
   const { min, max } = plot.scales.x ?? {}
-  const [from, to] = [min, max].map((place) => toPlace(drawing, place ?? 0))
+  const [from, to] = [min, max].map((place) => toAxisText(drawing, place ?? 0))
   const key = drawing.lines.map(({ name }, at) => ({
     name,
     color: colors.lines[at % colors.lines.length] ?? colors.text,
@@ -251,7 +253,7 @@ export function draw(
       scales: {
         x: { time: !isRanked },
         y:
-          drawing.kind === 'bars' || drawing.kind === 'stack' || isRanked
+          isBars(drawing, 0) || drawing.kind === 'stack' || isRanked
             ? { range: { min: { soft: 0, mode: 1 }, max: { pad: 0.1 } } }
             : {},
       },
@@ -262,6 +264,8 @@ export function draw(
           ...axis,
           size: 28,
           grid: { show: false },
+          // The width of a month with its year, so that labels do not touch.
+          space: 72,
           ...(isDaily(drawing) ? { incrs: DAILY } : {}),
           values: (_plot, splits, _axis, _space, step) =>
             splits.map((at) => (isRanked ? toMark(at, 'count', step) : toTick(at, step))),

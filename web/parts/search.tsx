@@ -13,11 +13,13 @@ const PAGES = [
   { to: 'treasuries', text: 'Treasuries by kind of asset' },
   { to: 'index', text: 'Index' },
   { to: 'compare', text: 'Compare' },
+  { to: 'baskets', text: 'Baskets: back-test of an own index' },
   { to: 'freshness', text: 'Data: freshness and gaps' },
   { to: 'alerts', text: 'Alerts: fired ones, rules, a form that writes rules' },
   { to: 'sql', text: 'SQL over the published files' },
   { to: 'reference', text: 'Reference of the API' },
   { to: 'guides/first-request', text: 'Guides' },
+  { to: 'guides/index-methodology', text: 'Methodology of the Index' },
   { to: 'docs/errors', text: 'Error codes of the API' },
 ] as const
 

@@ -10,7 +10,7 @@ import { type Database, followChangeStream } from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createCounter, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
 import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
-import { startTicks } from '../watch/ticks.ts'
+import { startTicks } from '../monitoring/ticks.ts'
 import { deliver, findDue } from './delivery.ts'
 import { evaluateGroup, type RuleGroup, storeInactive } from './evaluation.ts'
 import { followRules } from './followed-rules.ts'
@@ -21,7 +21,7 @@ import { createAlertStore, type MessageKey, type StoredFiring } from './state.ts
 /** The queue of evaluations, and that of messages. */
 export const ALERT_QUEUES = ['alerts', 'alerts-delivery'] as const
 
-/** Every rule is evaluated this often: for the clock, and for change events that were lost with Redis. */
+/** Every rule is evaluated this often: for the clock, and for change events that were missed with Redis. */
 const TICK = '15 * * * * *'
 /**
  * Number of concurrent deliveries. It is high, because a receiver that does not answer occupies a delivery until the
@@ -217,7 +217,7 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
       const groups = [...followed.groups.values()].filter(({ datasets }) => datasets.some((one) => changed.has(one)))
       void guard('alert rules cannot be enqueued', () => enqueueGroups(groups, Date.now()))
     },
-    lost: () => void guard('alert rules cannot be enqueued', () => enqueueGroups([...followed.groups.values()])),
+    missed: () => void guard('alert rules cannot be enqueued', () => enqueueGroups([...followed.groups.values()])),
   })
   const ticks = startTicks(TICK, tick, log)
   const first = tick()

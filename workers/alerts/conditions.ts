@@ -1,6 +1,7 @@
 import type { ConditionContext, Evaluate, Result } from './conditions/condition.ts'
 import { evaluateDatasets, evaluateProviders } from './conditions/data-quality.ts'
 import { evaluateLists } from './conditions/lists.ts'
+import { evaluatePowerMoves } from './conditions/power-moves.ts'
 import { evaluateProposals } from './conditions/proposals.ts'
 import { evaluateLevels, evaluateMoves } from './conditions/series.ts'
 import { evaluateTreasuries } from './conditions/treasuries.ts'
@@ -11,6 +12,7 @@ const EVALUATE: { readonly [K in What['kind']]: Evaluate<K> } = {
   move: evaluateMoves,
   list: evaluateLists,
   proposal: evaluateProposals,
+  powerMove: evaluatePowerMoves,
   treasury: evaluateTreasuries,
   dataset: evaluateDatasets,
   provider: evaluateProviders,

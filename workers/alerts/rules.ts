@@ -52,6 +52,7 @@ const PROPOSAL_EVENTS = [
   'created',
   'started',
   'ending',
+  'flipped',
   'ended',
   'queued',
   'executable',
@@ -59,25 +60,37 @@ const PROPOSAL_EVENTS = [
   'canceled',
   'expired',
 ] as const
-/** Events that lie ahead when their alert fires. */
-const REMINDERS: readonly (typeof PROPOSAL_EVENTS)[number][] = ['ending', 'executable']
+const WITH_HOURS: readonly (typeof PROPOSAL_EVENTS)[number][] = ['ending', 'flipped', 'executable']
 
 const proposal = z
   .strictObject({
     kind: z.literal('proposal'),
     on: z.enum(PROPOSAL_EVENTS),
-    /** How many hours before the end of the vote, or before the proposal can be executed. */
+    /**
+     * How many hours before the end of the vote, or before the proposal can be executed; for `flipped`, with which earlier
+     * time the leading choice is compared.
+     */
     hours: z.number().positive().max(720).optional(),
+    /** Only proposals that have not reached their quorum. */
+    quorumShort: z.boolean().optional(),
     unlessVotedBy: address.optional(),
   })
   .refine(
-    ({ on, hours }) => REMINDERS.includes(on) === (hours !== undefined),
-    'hours is for "on: ending" and "on: executable", and needed there',
+    ({ on, hours }) => WITH_HOURS.includes(on) === (hours !== undefined),
+    'hours is for "on: ending", "on: flipped" and "on: executable", and needed there',
   )
   .refine(
     ({ on, unlessVotedBy }) => on === 'ending' || unlessVotedBy === undefined,
     'unlessVotedBy is for "on: ending"',
   )
+  .refine(({ on, quorumShort }) => on === 'ending' || quorumShort === undefined, 'quorumShort is for "on: ending"')
+
+const powerMove = z.strictObject({
+  kind: z.literal('powerMove'),
+  /** The smallest change of a delegate's power on one day, in percent of the quorum. */
+  quorumPercent: z.number().positive(),
+  direction: z.enum(['up', 'down', 'any']).default('any'),
+})
 
 const treasury = z.strictObject({
   kind: z.literal('treasury'),
@@ -109,7 +122,7 @@ const provider = z.strictObject({
   failingFor: duration.default(0),
 })
 
-const what = z.discriminatedUnion('kind', [level, move, list, proposal, treasury, dataset, provider])
+const what = z.discriminatedUnion('kind', [level, move, list, proposal, powerMove, treasury, dataset, provider])
 
 const some = z
   .strictObject({
@@ -129,10 +142,11 @@ const rule = z.strictObject({
   digest: z.enum(['hourly', 'daily']).optional(),
   paused: z.boolean().default(false),
 })
-const ruleWithCooldown = rule.refine(
-  ({ what: { kind }, cooldown }) => cooldown === 0 || (kind !== 'proposal' && kind !== 'treasury'),
-  { path: ['cooldown'], error: 'is not for proposals and treasuries: each event fires once' },
-)
+const FIRING_ONCE: readonly string[] = ['proposal', 'powerMove', 'treasury']
+const ruleWithCooldown = rule.refine(({ what: { kind }, cooldown }) => cooldown === 0 || !FIRING_ONCE.includes(kind), {
+  path: ['cooldown'],
+  error: 'is not for proposals, powers and treasuries: each event fires once',
+})
 
 const target = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
 /** Base64 of 24 to 64 bytes (Standard Webhooks, section "Signature scheme"). */
@@ -210,7 +224,7 @@ export function toRevision(one: Rule): string {
 function toSubject(condition: What): Subject {
   if (condition.kind === 'level' || condition.kind === 'move') return SERIES[condition.series].of
   if (condition.kind === 'list') return LISTS[condition.list].of
-  return condition.kind === 'proposal' || condition.kind === 'treasury' ? 'dao' : 'none'
+  return FIRING_ONCE.includes(condition.kind) ? 'dao' : 'none'
 }
 
 /** The datasets whose change events trigger the evaluation of a rule. The clock triggers every rule. */
@@ -218,6 +232,7 @@ export function toDatasets(condition: What): readonly string[] {
   if (condition.kind === 'level' || condition.kind === 'move') return [SERIES[condition.series].dataset]
   if (condition.kind === 'list') return LISTS[condition.list].datasets
   if (condition.kind === 'proposal') return ['governance', 'governors']
+  if (condition.kind === 'powerMove') return ['delegations', 'governors']
   if (condition.kind === 'treasury') return ['treasury']
   if (condition.kind === 'dataset') return [condition.dataset]
   return []

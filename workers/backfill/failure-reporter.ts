@@ -14,7 +14,7 @@ export async function createFailureReporter(
   const keys = entities.map(({ key }) => key)
   const read = async () =>
     (await openLedger(db, job.dataset).notes(keys, range)).filter(
-      ({ lane, state }) => lane === 'history' && state !== 'coarser',
+      ({ queueClass, state }) => queueClass === 'history' && state !== 'coarser',
     )
   const toTry = ({ entity, from, tries, since }: Note) => `${entity} ${from} ${tries} ${since}`
   const before = new Set((await read()).map(toTry))

@@ -11,7 +11,7 @@ import type { EntityGap } from '../schedule/gaps.ts'
  * A time range that is expected, due and missing: not collected yet, failed, or no longer available from any provider.
  */
 export interface LedgerGap extends EntityGap {
-  readonly state: 'pending' | 'failed' | 'coarser' | 'lost'
+  readonly state: 'pending' | 'failed' | 'coarser' | 'missed'
   readonly reason: string
 }
 
@@ -44,9 +44,6 @@ export async function findLedgerGaps(
   })
 }
 
-/** Data that no provider has is not a gap. */
-const GAP_STATES = { coarser: 'coarser', pending: 'pending', failed: 'failed', missed: 'lost', unserved: null } as const
-
 /** Joins neighbouring runs of an entity with the same state and reason. */
 function join(job: Job, runs: readonly ExplainedMissing[]): LedgerGap[] {
   const joined: { run: ExplainedMissing; last: number; missing: number }[] = []
@@ -59,7 +56,8 @@ function join(job: Job, runs: readonly ExplainedMissing[]): LedgerGap[] {
     } else joined.push({ run, last: run.last, missing })
   }
   return joined.flatMap(({ run: { entity, first, reason, ...run }, last, missing }) => {
-    const state = GAP_STATES[run.state]
-    return state === null ? [] : [{ entity, ...toTimes({ first, last }, job.dataset.cadence), missing, state, reason }]
+    // Data that no provider has is not a gap.
+    if (run.state === 'unserved') return []
+    return [{ entity, ...toTimes({ first, last }, job.dataset.cadence), missing, state: run.state, reason }]
   })
 }

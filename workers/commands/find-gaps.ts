@@ -33,7 +33,7 @@ const EXIT = { stale: 2, gaps: 3 } as const
 
 const HELP = `npm run gaps -- [dataset] [options]
 
-Prints the missing data of each dataset and entity, according to the coverage: pending and failed ranges, and lost ones,
+Prints the missing data of each dataset and entity, according to the coverage: pending and failed ranges, and missed ones,
 which were not collected at their time and have no provider with history. Ranges that no provider has are not missing. Gaps
 that are close together are printed as one. Without --to, stale datasets are printed, too.
 
@@ -41,7 +41,7 @@ Datasets that are off (DATASETS_OFF) are omitted.
 
 Exit codes, for a monitor: 0 nothing is missing; 1 the check failed (wrong options, an unavailable store); 2 a dataset is
 stale or empty (not an empty one that no provider serves, such as without a key); 3 ranges are pending or failed, or remain
-after --fix, also if 2 applies as well. Lost ranges have no code, because they cannot be collected any more.
+after --fix, also if 2 applies as well. Missed ranges have no code, because they cannot be collected any more.
 
   --from, --to      ISO dates or date-times, UTC, to limit the check; from is inclusive, to exclusive
   --interval        ${INTERVALS.join(', ')} the required step: data with a coarser step counts as
@@ -123,8 +123,8 @@ async function reportStale(request: Request, db: Database, registry: Registry): 
   return isStale
 }
 
-/** Gaps that a provider can still fill; `lost` ones stay missing. */
-const toFillable = (gaps: readonly LedgerGap[]) => gaps.filter(({ state }) => state !== 'lost')
+/** Gaps that a provider can still fill; `missed` ones stay missing. */
+const toFillable = (gaps: readonly LedgerGap[]) => gaps.filter(({ state }) => state !== 'missed')
 
 async function fix(found: readonly Found[], request: Request, stores: Stores): Promise<void> {
   const requests = found.flatMap(({ job, gaps: all }): BackfillRequest[] => {

@@ -6,7 +6,7 @@ import { DataError, toReason } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
 import { createProgress } from '../../shared/progress-bar.ts'
 import { noteDropped } from '../../shared/queue/dropped.ts'
-import { LANES, type Lane } from '../../shared/queue/lanes.ts'
+import { QUEUE_CLASSES, type QueueClass } from '../../shared/queue/queue-classes.ts'
 import {
   createQueues,
   type DatasetQueue,
@@ -58,7 +58,7 @@ Lists or changes jobs of the queues: by default the dead letters, which are jobs
  */
 export interface ListedJob {
   readonly dataset: string
-  readonly lane: Lane
+  readonly queueClass: QueueClass
   readonly id: string
   readonly state: State
   readonly attempts: number
@@ -163,10 +163,10 @@ export async function applyTo(
 /** Formats the jobs as a table. */
 export function toJobsTable(listed: readonly ListedJob[]): string {
   return toTable(
-    ['dataset', 'lane', 'job', 'state', 'attempts', 'since (UTC)', 'reason'],
-    listed.map(({ dataset, lane, id, state, attempts, at, reason }) => [
+    ['dataset', 'queue class', 'job', 'state', 'attempts', 'since (UTC)', 'reason'],
+    listed.map(({ dataset, queueClass, id, state, attempts, at, reason }) => [
       dataset,
-      lane,
+      queueClass,
       id,
       state,
       String(attempts),
@@ -178,8 +178,8 @@ export function toJobsTable(listed: readonly ListedJob[]): string {
 
 /** Returns the ids of the jobs that belong to the queue. */
 const toIds = (queue: DatasetQueue, listed: readonly ListedJob[]) => {
-  const { dataset, lane } = readQueueName(queue.name)
-  return listed.filter((job) => job.dataset === dataset && job.lane === lane).map(({ id }) => id)
+  const { dataset, queueClass } = readQueueName(queue.name)
+  return listed.filter((job) => job.dataset === dataset && job.queueClass === queueClass).map(({ id }) => id)
 }
 
 async function run(request: Request, options: { dryRun: boolean; json: boolean }): Promise<void> {
@@ -189,7 +189,7 @@ async function run(request: Request, options: { dryRun: boolean; json: boolean }
   const selected = jobs.filter(({ name }) => request.dataset === undefined || name === request.dataset)
   const queues = selected.flatMap(({ name }) => {
     const own = createQueues(name, redis, config.redis.prefix)
-    return LANES.map((lane) => own[lane])
+    return QUEUE_CLASSES.map((queueClass) => own[queueClass])
   })
   const found = (await Promise.all(queues.map((queue) => findJobs(queue, request)))).flat()
   const listed = found.map((one) => one.listed)

@@ -56,13 +56,13 @@ export async function readStatus(
     of.map(async (dataset) => {
       const newest = await readNewest(db, dataset)
       const lagSeconds = toLagSeconds(newest, now)
-      const { complete, overdue: lost, isUnserved } = completenessOf(completeness, dataset)
+      const { complete, overdue, isUnserved } = completenessOf(completeness, dataset)
       return {
         dataset: dataset.name,
         cadence: dataset.cadence,
         lastUpdated: newest === null ? null : new Date(newest).toISOString(),
         lagSeconds,
-        state: toFreshnessState(lagSeconds, dataset.cadence, lost.length),
+        state: toFreshnessState(lagSeconds, dataset.cadence, overdue.length),
         idle: off.includes(dataset.name) ? 'off' : newest === null && isUnserved ? 'unserved' : null,
         rows: await countRows(db, dataset.series.table),
         complete,

@@ -34,7 +34,7 @@ export interface HttpClients {
 }
 
 /** HTTP clients of both queue classes. `history` clients may use only a share of each limit. */
-export interface LaneClients extends HttpClients {
+export interface QueueClassClients extends HttpClients {
   readonly history: HttpClients
   /** Returns the limits of a provider; other clients may be created with them. */
   readonly limitsOf: (settings: HttpSettings) => ProviderLimits
@@ -47,7 +47,7 @@ interface Options {
   /** Share of each limit that history may use, greater than 0 and at most 1; default 1. */
   readonly historyShare?: number
   /** Replaces the limits, and with them `sharedBy` and `historyShare`. */
-  readonly limitsOf?: LaneClients['limitsOf']
+  readonly limitsOf?: QueueClassClients['limitsOf']
   /** Proxies for requests to providers; default none. */
   readonly proxy?: Config['proxy']
   readonly observe?: (call: ProviderCall) => void
@@ -63,15 +63,15 @@ interface Options {
  * Creates the clients of all providers. They share the rate limits and the quotaExhausted state, so a process creates
  * them once.
  */
-export function createHttpClients(options: Options): LaneClients {
+export function createHttpClients(options: Options): QueueClassClients {
   const { log, historyShare = 1, sharedBy } = options
   const proxiedFetch = options.proxy && createProxiedFetch(options.proxy)
   const createLimits = (settings: HttpSettings) =>
     createProviderLimits(settings, { historyShare, sharedBy: sharedBy && { ...sharedBy, log } })
   const limitsOf = options.limitsOf ?? perProvider(createLimits)
   const exhaustedOf = perProvider(createExhaustedPlan)
-  const toOpen = (lane: 'total' | 'history') => (settings: HttpSettings) => {
-    const limit = limitsOf(settings)[lane]
+  const toOpen = (share: 'total' | 'history') => (settings: HttpSettings) => {
+    const limit = limitsOf(settings)[share]
     toHeaders(settings.provider, settings.headers)
     return createCaller(settings, { limit, exhausted: exhaustedOf(settings), proxiedFetch }, options)
   }

@@ -3,7 +3,7 @@ import type { Dataset, DatasetFacts } from '../../shared/datasets/define-dataset
 import { DataError } from '../../shared/errors.ts'
 import { type Cadence, INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { ReadTime } from '../../shared/ledger/ledger.ts'
-import { type JobPayload, jobPayload, type SlotPiece } from '../../shared/queue/queues.ts'
+import { type JobPayload, jobPayload, type SlotBatch } from '../../shared/queue/queues.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Entity } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -72,7 +72,7 @@ export interface Run<Source, E extends Entity> {
   readonly entities: readonly E[]
   readonly slot: number
   /** The batch of the slot, if the slot is split. A plan's calls per slot are split among the batches. */
-  readonly piece?: SlotPiece | undefined
+  readonly batch?: SlotBatch | undefined
   /**
    * With the peers, a batch can compute its share of the rotation that a single job would use if a plan cannot cover
    * all entities.
@@ -225,14 +225,14 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
   /**
    * The largest number of entities in one slot job. A larger slot is split into batches that are collected in parallel.
    * Undefined: a slot is one job. This is required if a run shares a call budget or a cursor among its entities (but
-   * see `peers` and `pieceKey`).
+   * see `peers` and `batchKey`).
    */
   readonly slotEntities?: number
   /**
    * Number that assigns an entity to a batch; default: the entity's key. Entities with the same number are always in
    * the same batch, so they may share a cursor.
    */
-  pieceKey?(entity: E, config: Config): number
+  batchKey?(entity: E, config: Config): number
   /**
    * Opens a check of slot rows against the stored values of these entities (keys). A row that is implausible, although
    * each of its values is valid, is removed and its entity refused.
@@ -263,7 +263,7 @@ export interface Job {
   readonly dataset: Dataset
   readonly history: JobDefinition<object, unknown, Entity>['history']
   readonly slotEntities: number
-  pieceKey(entity: Entity, config: Config): number
+  batchKey(entity: Entity, config: Config): number
   readonly resumes: boolean
   readonly openPlausibilityCheck: JobDefinition<object, unknown, Entity>['openPlausibilityCheck']
   readonly openConfirmation: JobDefinition<object, unknown, Entity>['openConfirmation']
@@ -292,7 +292,7 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     dataset: job.dataset as unknown as Dataset,
     history: job.history,
     slotEntities: job.slotEntities ?? Number.POSITIVE_INFINITY,
-    pieceKey: (entity, config) => job.pieceKey?.(entity as E, config) ?? entity.key,
+    batchKey: (entity, config) => job.batchKey?.(entity as E, config) ?? entity.key,
     resumes: job.dataset.resumes ?? false,
     openPlausibilityCheck: job.openPlausibilityCheck,
     openConfirmation: job.openConfirmation,
@@ -362,7 +362,7 @@ interface EntitySources {
 }
 
 /** A slot that is not split into batches. */
-const UNSPLIT: SlotPiece = { index: 0, of: 1 }
+const UNSPLIT: SlotBatch = { index: 0, of: 1 }
 
 /**
  * Returns the entities of a payload: the named ids, or else all entities of the job or of its batch. Entities that have
@@ -376,7 +376,7 @@ export function toEntities(job: Job, { registry, config }: EntitySources, payloa
   const { index, of } = (payload.kind === 'slot' ? payload.piece : undefined) ?? UNSPLIT
   const named = job
     .entities(registry)
-    .filter((entity) => of === 1 || job.pieceKey(entity, config) % of === index)
+    .filter((entity) => of === 1 || job.batchKey(entity, config) % of === index)
     .filter(({ id }) => payload.entities === undefined || ids.has(id))
   if (named.length > 0 || payload.entities === undefined) return named.filter((entity) => isThereAt(entity, at))
   throw new DataError('payload', `${job.name}: no live entity has any of the ids ${payload.entities.join(', ')}`)

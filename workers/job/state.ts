@@ -4,7 +4,7 @@ import { DataError } from '../../shared/errors.ts'
 import { toId } from '../../shared/ids.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { parseStored } from '../../shared/json.ts'
-import type { SlotPiece } from '../../shared/queue/queues.ts'
+import type { SlotBatch } from '../../shared/queue/queues.ts'
 import type { Database } from '../../shared/store/store.ts'
 import type { Entity, Run } from './define-job.ts'
 import type { JobState } from './job-state.ts'
@@ -207,9 +207,9 @@ export interface SlotAllowance extends Allowance {
  * Returns the calls of one batch; the calls of all batches add up to `perSlot`. If there are fewer calls than batches,
  * the batches take turns from slot to slot.
  */
-export function toShare(perSlot: number, slot: number, piece: SlotPiece | undefined): number {
-  if (piece === undefined) return perSlot
-  const { index, of } = piece
+export function toShare(perSlot: number, slot: number, batch: SlotBatch | undefined): number {
+  if (batch === undefined) return perSlot
+  const { index, of } = batch
   const turn = Math.floor(slot / (INTERVAL_SECONDS['5m'] * 1000))
   // Shifts by one after each round. Without the shift, if only every second slot has a call, the same batches would
   // always get it.
@@ -226,7 +226,7 @@ interface SlotCalls {
   readonly slot: number
   /** Calls of the slot, or of its batch. */
   readonly calls: number
-  readonly piece?: SlotPiece | undefined
+  readonly batch?: SlotBatch | undefined
 }
 
 /**
@@ -235,9 +235,9 @@ interface SlotCalls {
  */
 export async function openSlotAllowance(
   state: JobState,
-  { name, slot, calls, piece }: SlotCalls,
+  { name, slot, calls, batch }: SlotCalls,
 ): Promise<SlotAllowance> {
-  const key = piece === undefined ? `${name}.allowance` : `${name}.allowance.${piece.index}`
+  const key = batch === undefined ? `${name}.allowance` : `${name}.allowance.${batch.index}`
   const last = await recall(state, key, remainingCalls)
   const allowance = createAllowance(last?.slot === slot ? last.left : calls)
   return { ...allowance, save: () => state.save(key, JSON.stringify({ slot, left: allowance.remaining() })) }
@@ -261,9 +261,9 @@ const answerCounts = z.object({ slot: z.number(), counts: z.record(z.string(), z
 export async function openSlotAnswers(
   state: JobState,
   provider: string,
-  { slot, piece }: Pick<Run<unknown, Entity>, 'slot' | 'piece'>,
+  { slot, batch }: Pick<Run<unknown, Entity>, 'slot' | 'batch'>,
 ): Promise<SlotAnswers> {
-  const key = piece === undefined ? `${provider}.answers` : `${provider}.answers.${piece.index}`
+  const key = batch === undefined ? `${provider}.answers` : `${provider}.answers.${batch.index}`
   const last = await recall(state, key, answerCounts)
   const counts = new Map(last?.slot === slot ? Object.entries(last.counts) : [])
   const of = ({ id }: Entity) => counts.get(id) ?? 0

@@ -20,7 +20,7 @@ export default defineJob({
   history: { intervals: ['1h'], chunkEntities: 20, chunkPoints: 24 },
   slotEntities: 1000,
   // The pools of a chain are read together from its node, with shared cursors.
-  pieceKey: ({ chain, key }, { providers }) => (isReadFromNode(chain, providers.rpc.urls) ? toChainKey(chain) : key),
+  batchKey: ({ chain, key }, { providers }) => (isReadFromNode(chain, providers.rpc.urls) ? toChainKey(chain) : key),
   run: ({ provider, range, ...request }) =>
     range ? provider.fetchHistory({ ...request, range }) : provider.fetchNew(request),
 })

@@ -7,7 +7,7 @@ import { DAY_MS, HISTORY_START, HOUR_MS, INTERVAL_SECONDS, toBucketStart } from 
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { createHttpClients, type Exchange, type LaneClients } from '../http/client.ts'
+import { createHttpClients, type Exchange, type QueueClassClients } from '../http/client.ts'
 import type { Collector, Entity, Job, Omitted, Range } from '../job/define-job.ts'
 import type { JobState } from '../job/state.ts'
 import { jobs } from '../jobs/list.ts'
@@ -85,7 +85,7 @@ function toQuestions({ isShort }: ProbeOptions): Question[] {
 type Asking = ProbeOptions & {
   /** Removes keys that a provider may have repeated in its response. */
   readonly redact: (text: string) => string
-  readonly limitsOf: LaneClients['limitsOf']
+  readonly limitsOf: QueueClassClients['limitsOf']
 }
 
 /** Runs one probe per host of the provider: one per chain if each chain has its own node, or else one. */

@@ -5,15 +5,15 @@ import { announceReady, onStopSignal, runPart } from '../../shared/process.ts'
 import { createQueues, toQueuePrefix } from '../../shared/queue/queues.ts'
 import { requireWritable } from '../../shared/queue/redis.ts'
 import { jobs } from '../jobs/list.ts'
+import { createQueueDashboard, DASHBOARD_PATH } from '../monitoring/queue-dashboard.ts'
+import { createQueueMetrics } from '../monitoring/queue-metrics.ts'
+import { createQueueWatch } from '../monitoring/queue-watch.ts'
+import { createSlotMetrics } from '../monitoring/slot-metrics.ts'
+import { createWatchdog, startWatch } from '../monitoring/watchdog.ts'
 import { startPublishing } from '../publish/daily.ts'
 import { startScheduler } from '../schedule/scheduler.ts'
-import { createQueueDashboard, DASHBOARD_PATH } from '../watch/queue-dashboard.ts'
-import { createQueueMetrics } from '../watch/queue-metrics.ts'
-import { createQueueWatch } from '../watch/queue-watch.ts'
-import { createSlotMetrics } from '../watch/slot-metrics.ts'
-import { createWatchdog, startWatch } from '../watch/watchdog.ts'
-import { toLanes } from './lanes.ts'
 import { openProgram } from './program.ts'
+import { toQueueClasses } from './queue-classes.ts'
 
 async function main(): Promise<void> {
   const program = await openProgram('scheduler')
@@ -28,7 +28,7 @@ async function main(): Promise<void> {
   const { to } = config.publish
   const publishing = to === undefined ? undefined : startPublishing({ db, config, registry, log, now }, to)
   log.info({ datasets: names, off: config.datasetsOff }, 'scheduler started')
-  const queues = scheduled.flatMap(({ job, queues: own }) => toLanes(job).map((lane) => own[lane]))
+  const queues = scheduled.flatMap(({ job, queues: own }) => toQueueClasses(job).map((queueClass) => own[queueClass]))
   createQueueMetrics(queues, program.metrics, log)
   const watchdog = createWatchdog({
     db,

@@ -10,12 +10,12 @@ import { startAlerts } from '../alerts/alerts.ts'
 import { createHttpClients } from '../http/client.ts'
 import { recordProviders } from '../job/state.ts'
 import { jobs } from '../jobs/list.ts'
+import { createWatchdog, startWatch, type Watchdog } from '../monitoring/watchdog.ts'
+import { createWorkerMetrics } from '../monitoring/worker-metrics.ts'
 import { createRunner, type RunnerContext } from '../run/runner.ts'
 import { createRecomputation } from '../schedule/recompute.ts'
-import { createWatchdog, startWatch, type Watchdog } from '../watch/watchdog.ts'
-import { createWorkerMetrics } from '../watch/worker-metrics.ts'
-import { type JobLane, selectLanes, servesAlerts, toRegistryPart } from './lanes.ts'
 import { openProgram, type Program } from './program.ts'
+import { type JobQueue, selectQueues, servesAlerts, toRegistryPart } from './queue-classes.ts'
 
 async function checkRunning(runners: readonly Worker[]): Promise<void> {
   const idle = runners.filter((runner) => !runner.isRunning() || runner.closing !== undefined)
@@ -26,7 +26,7 @@ async function main(): Promise<void> {
   // Checked before any wait: an unknown queue will not appear later.
   const { worker, datasetsOff, alerts: settings } = loadConfig()
   const alertsFile = servesAlerts(worker.queues) ? settings.file : undefined
-  const selected = selectLanes(worker.queues).filter(({ job }) => isOn(job, datasetsOff))
+  const selected = selectQueues(worker.queues).filter(({ job }) => isOn(job, datasetsOff))
   const program = await openProgram('worker', {
     start: async (db, config) => {
       for (const name of new Set(selected.map(({ job }) => job.name))) await recordProviders(db, name, config)
@@ -36,7 +36,7 @@ async function main(): Promise<void> {
   const { config, log, db, redis, ops } = program
   const stopping = new AbortController()
   const context = openRunnerContext(program, stopping.signal)
-  const runners = selected.map(({ job, lane }) => createRunner(job, context, lane))
+  const runners = selected.map(({ job, queueClass }) => createRunner(job, context, queueClass))
   const alerts = alertsFile === undefined ? undefined : await startAlerts({ ...program, ...program.clock }, alertsFile)
   const watch = startWatch([createWatchdogOf(selected, program)], log)
   log.info({ queues: runners.map(({ name }) => name), alerts: alertsFile }, 'worker started')
@@ -87,7 +87,7 @@ function openRunnerContext(program: Program, handBack: AbortSignal): RunnerConte
 }
 
 function createWatchdogOf(
-  selected: readonly JobLane[],
+  selected: readonly JobQueue[],
   { config, db, redis, clock, log, metrics, registry: records }: Program,
 ): Watchdog {
   const watched = datasets.filter((dataset) => selected.some(({ job }) => job.dataset.name === dataset.name))

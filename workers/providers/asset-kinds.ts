@@ -14,7 +14,7 @@ interface Asset {
 /** Classifies a holding of a DAO. */
 export type KindOf = (holding: Asset) => HoldingKind
 
-const toPlace = (chain: string, address: string) => `${chain}/${address}`
+const toContractKey = (chain: string, address: string) => `${chain}/${address}`
 const fold = (symbol: string) => symbol.toUpperCase()
 
 /**
@@ -23,16 +23,16 @@ const fold = (symbol: string) => symbol.toUpperCase()
  */
 export function createKinds({ chains, tokens }: Pick<Registry, 'chains' | 'tokens'>): (dao: Dao) => KindOf {
   const coins = chains.flatMap(({ slug, stablecoins }) => stablecoins.map((coin) => ({ chain: slug, ...coin })))
-  const stable = new Set(coins.map(({ chain, address }) => toPlace(chain, address)))
+  const stable = new Set(coins.map(({ chain, address }) => toContractKey(chain, address)))
   const stableSymbols = new Set(coins.map(({ symbol }) => fold(symbol)))
   const tokensOf = groupBy(tokens, ({ dao }) => dao)
   return ({ slug }) => {
     const ownTokens = tokensOf.get(slug) ?? []
-    const own = new Set(ownTokens.map(({ chain, contractAddress }) => toPlace(chain, contractAddress)))
+    const own = new Set(ownTokens.map(({ chain, contractAddress }) => toContractKey(chain, contractAddress)))
     const ownSymbols = new Set(ownTokens.map(({ symbol }) => fold(symbol)))
     return ({ chain, contract, symbol, isOwn }) => {
-      const isAmong = (places: ReadonlySet<string>, symbols: ReadonlySet<string>) =>
-        contract === null ? symbols.has(fold(symbol)) : places.has(toPlace(chain, contract))
+      const isAmong = (contracts: ReadonlySet<string>, symbols: ReadonlySet<string>) =>
+        contract === null ? symbols.has(fold(symbol)) : contracts.has(toContractKey(chain, contract))
       if (isOwn || isAmong(own, ownSymbols)) return 'own'
       return isAmong(stable, stableSymbols) ? 'stable' : 'other'
     }

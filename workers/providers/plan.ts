@@ -75,13 +75,13 @@ export async function fetchWithinBudget<Row>(
   budget: MonthBudget | undefined,
   tokens: readonly Token[],
   { name, setting, tokensPerCall, db }: Latest,
-  run: Pick<Run<unknown, Token>, 'slot' | 'piece' | 'state' | 'refuse'>,
+  run: Pick<Run<unknown, Token>, 'slot' | 'batch' | 'state' | 'refuse'>,
   fetchTokens: (tokens: readonly Token[]) => Promise<Row[]>,
 ): Promise<Row[]> {
   if (budget === undefined) return fetchTokens(tokens)
-  const { slot, piece, state, refuse } = run
-  const calls = toShare(toCallsInSlot(budget.latestPerDay, slot), slot, piece)
-  const allowance = await openSlotAllowance(state, { name, slot, calls, piece })
+  const { slot, batch, state, refuse } = run
+  const calls = toShare(toCallsInSlot(budget.latestPerDay, slot), slot, batch)
+  const allowance = await openSlotAllowance(state, { name, slot, calls, batch })
   const mostTokens = allowance.remaining() * tokensPerCall
   const isEnough = tokens.length <= mostTokens
   const ordered = isEnough || mostTokens === 0 ? tokens : await orderByMarketCap(db, tokens, slot)

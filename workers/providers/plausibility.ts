@@ -5,8 +5,11 @@ import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/store.ts'
 import type { PlausibilityCheck } from '../job/define-job.ts'
 
-/** A value that differs from the last one by more than this factor is not stored on one provider's evidence. */
-const MOST_TIMES = 100
+/**
+ * A value that differs from the last one by more than this factor is not stored on one provider's evidence. A wrong
+ * price of one asset or wrong decimals usually give more; a real change of a treasury or protocol in a day is less.
+ */
+const MOST_TIMES = 5
 /** Two providers agree if their values differ by at most this share of the larger one. */
 const SAME_SHARE = 0.2
 
@@ -34,7 +37,7 @@ type Last = z.infer<typeof last>
 
 /**
  * Reads the last stored values of entities once, and compares the values of a run's providers with them. A value that
- * is 100 times larger or smaller is not stored: the entity is refused, and the next provider is queried. The value is
+ * is over 5 times larger or smaller is not stored: the entity is refused, and the next provider is queried. The value is
  * accepted if that provider agrees within 20 %, or if it persists for `believedMs` without any other value being
  * stored.
  */
@@ -86,8 +89,7 @@ function createCheck(
       return false
     })
     const count = checked.rows.length - rows.length
-    if (count > 0)
-      onRejected?.(`${provider}: ${value}: over ${MOST_TIMES} times, or under a hundredth of, the last`, count)
+    if (count > 0) onRejected?.(`${provider}: ${value}: over ${MOST_TIMES} times, or under a fifth of, the last`, count)
     return { ...checked, rows, rejected: checked.rejected + count, refused }
   }
 }
@@ -99,5 +101,6 @@ const isSame = (a: number, b: number) => Math.abs(a - b) <= SAME_SHARE * Math.ma
 /** Formats a factor: `100x`, or `1/100x` for a fall. */
 function toTimes(ratio: number): string {
   if (ratio === 0) return '0x'
-  return ratio >= 1 ? `${Math.round(ratio)}x` : `1/${Math.round(1 / ratio)}x`
+  const toText = (times: number) => (times < 10 ? times.toFixed(1) : Math.round(times))
+  return ratio >= 1 ? `${toText(ratio)}x` : `1/${toText(1 / ratio)}x`
 }

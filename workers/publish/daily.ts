@@ -6,7 +6,7 @@ import { snapshot } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { startTicks, type Ticks } from '../watch/ticks.ts'
+import { startTicks, type Ticks } from '../monitoring/ticks.ts'
 import type { Outcome } from './publish.ts'
 
 /** Most daily data of the day before is collected by then, in milliseconds after midnight UTC. */

@@ -1,9 +1,3 @@
-import { ratingsRoute } from '../../api/routes/daos/ratings.ts'
-import {
-  holdingsHistoricRoute,
-  toChainParams,
-  toDailyHoldings,
-} from '../../api/routes/daos/treasury/holdings/historic.ts'
 import { DAO_VALUES, daoRecord, FROM_DAOS } from '../../shared/datasets/dao-records.ts'
 import { DEX_TRADE_VALUES, dexTrade, dexTrades } from '../../shared/datasets/dex-trades.ts'
 import { discordSeries } from '../../shared/datasets/discord.ts'
@@ -24,11 +18,12 @@ import { indexToken, indexTokenRecord, selectIndexToken } from '../../shared/dat
 import { marketCapSeries } from '../../shared/datasets/market-cap.ts'
 import { pricePoint, selectPricePoints, toPriceRows } from '../../shared/datasets/price-points.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
-import { daoRatings } from '../../shared/datasets/ratings.ts'
+import { daoRatings, ratingRecord } from '../../shared/datasets/ratings.ts'
 import { telegramSeries } from '../../shared/datasets/telegram.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { FROM_TOKENS, TOKEN_FACTS, tokenRecord } from '../../shared/datasets/token-records.ts'
 import { daoTreasury, treasurySeries } from '../../shared/datasets/treasury.ts'
+import { dailyHolding, selectDailyHoldings, toChainParams } from '../../shared/datasets/treasury-holdings.ts'
 import { treasuryValueSeries } from '../../shared/datasets/treasury-value.ts'
 import { twitterSeries } from '../../shared/datasets/twitter.ts'
 import { twitterSampleSeries, twitterSentimentSeries } from '../../shared/datasets/twitter-sentiment.ts'
@@ -166,9 +161,9 @@ export const published: readonly Published[] = [
     extent: () => daoTreasury.series,
     params: toChainParams,
     rows: () => `SELECT dao AS key, ${DAY} AS day, symbol, token AS token_id, contract AS contract_address, chain AS chain_id, kind, quantity,
-  value_usd / quantity AS price_usd, value_usd
-FROM (${toDailyHoldings(`SELECT dao, observed_at, holdings, tokens FROM dao_treasuries FINAL WHERE ${RANGE('observed_at')}`)})`,
-    columns: from(holdingsHistoricRoute, [
+  price_usd, value_usd
+FROM (${selectDailyHoldings(`SELECT dao, observed_at, holdings, tokens FROM dao_treasuries FINAL WHERE ${RANGE('observed_at')}`)})`,
+    columns: from(dailyHolding, [
       ['day', 'recordedAt'],
       ['symbol', 'symbol'],
       ['token_id', 'token'],
@@ -208,7 +203,7 @@ FROM (${toDailyHoldings(`SELECT dao, observed_at, holdings, tokens FROM dao_trea
 FROM dao_ratings FINAL WHERE ${RANGE('observed_at')}`,
     columns: [
       { name: 'day', description: 'The day of the import.' },
-      ...from(ratingsRoute, [
+      ...from(ratingRecord, [
         ['rated_at', 'ratings.lastUpdated'],
         ['overall_rating', 'ratings.overallRating', 'points'],
         ['fundamental_rating', 'ratings.fundamentalRating', 'points'],

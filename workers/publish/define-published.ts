@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { Route } from '../../api/route/define-route.ts'
 import { DAO_VALUES, daoRecord } from '../../shared/datasets/dao-records.ts'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import type { DailySeries } from '../../shared/datasets/define-series.ts'
@@ -39,15 +38,10 @@ export interface Published {
   readonly order?: readonly string[]
 }
 
-/** The records that have the descriptions of columns: those of a route, or a declared record. */
-type Described = Route | z.ZodObject
-
-const isRecord = (source: Described): source is z.ZodObject => source instanceof z.ZodObject
-
 /** A member of records: their declaration is the only place that has its description. */
-function findMember(source: Described, member: string): { readonly schema: z.ZodType; readonly description: string } {
-  let schema: z.ZodType = isRecord(source) ? source : (source.record ?? source.response)
-  const name = isRecord(source) ? (source.meta()?.id ?? 'the record') : source.path
+function findMember(record: z.ZodObject, member: string): { readonly schema: z.ZodType; readonly description: string } {
+  let schema: z.ZodType = record
+  const name = record.meta()?.id ?? 'the record'
   for (const step of member.split('.')) {
     const inner = schema instanceof z.ZodNullable ? schema.unwrap() : schema
     const next = inner instanceof z.ZodObject ? (inner.shape as Record<string, z.ZodType>)[step] : undefined
@@ -60,7 +54,7 @@ function findMember(source: Described, member: string): { readonly schema: z.Zod
 }
 
 /** The description of a record's member in the API's documentation. */
-export const documented = (source: Described, member: string): string => findMember(source, member).description
+export const documented = (record: z.ZodObject, member: string): string => findMember(record, member).description
 
 /** The columns of files, each with the member of the records whose value it has. */
 export type Columns<Values = Readonly<Record<string, string>>> = readonly (readonly [
@@ -76,9 +70,9 @@ export const toValues = <Values extends Readonly<Record<string, string>>>(
 ): string => columns.map(([name, member]) => `${values[member]} AS ${name}`).join(', ')
 
 /** Columns that are members of records. The declaration of a member has its unit, or the list of columns. */
-export const from = (source: Described, columns: Columns): Column[] =>
+export const from = (record: z.ZodObject, columns: Columns): Column[] =>
   columns.map(([name, member, ownUnit]) => {
-    const { schema, description } = findMember(source, member)
+    const { schema, description } = findMember(record, member)
     const unit = ownUnit ?? unitOf(schema)
     return { name, description, ...(unit === undefined ? {} : { unit }) }
   })

@@ -30,7 +30,7 @@ interface Content {
 }
 
 /** Rows of one file: a dataset, for a series with its interval and the month. */
-export interface Piece extends TimeRange, Content {
+export interface FileContent extends TimeRange, Content {
   readonly keys: Readonly<Record<string, string>>
   readonly interval: Interval
 }
@@ -84,7 +84,7 @@ const toHash = (dataset: Published) =>
 async function readContents(
   options: PartitionOptions,
   dataset: Published,
-  { interval, ...range }: TimeRange & Pick<Piece, 'interval'>,
+  { interval, ...range }: TimeRange & Pick<FileContent, 'interval'>,
 ) {
   const { db, registry, signal } = options
   const time = findTime(dataset)
@@ -107,11 +107,11 @@ GROUP BY year, month ORDER BY year, month`,
  * The content of each month. Whatever changed it is found: a job, a back-fill, a restored backup, another name of an
  * entity. A year at a time bounds the memory.
  */
-export async function* readPieces(
+export async function* readFileContents(
   options: PartitionOptions,
   dataset: Published,
   interval: Interval,
-): AsyncGenerator<Piece> {
+): AsyncGenerator<FileContent> {
   const isWhole = findTime(dataset) === undefined
   const ranges = isWhole
     ? [ALL]
@@ -141,16 +141,16 @@ function toFileSql(dataset: Published, interval: Interval, condition?: string): 
 
 const digest = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 16)
 
-const toPath = ({ name }: Published, { keys }: Pick<Piece, 'keys'>, version: string) =>
+const toPath = ({ name }: Published, { keys }: Pick<FileContent, 'keys'>, version: string) =>
   [name, ...Object.entries(keys).map(([key, value]) => `${key}=${value}`), `part-${version}.parquet`].join('/')
 
 /** The stored share of the due buckets of the entities that have rows, by the ledger of the collection. */
-async function readComplete({ db, now = Date.now }: PartitionOptions, { of }: Published, piece: Piece) {
+async function readComplete({ db, now = Date.now }: PartitionOptions, { of }: Published, file: FileContent) {
   if (of === undefined) return null
-  const within = toBuckets({ from: piece.from, to: Math.min(piece.to, toDueEnd(of, now())) }, of.cadence)
+  const within = toBuckets({ from: file.from, to: Math.min(file.to, toDueEnd(of, now())) }, of.cadence)
   if (within === undefined) return null
-  const entities = of.series.entity === undefined ? [ENTIRE_REGISTRY.key] : piece.entities
-  const seconds = toStepSeconds(piece.interval, of.cadence)
+  const entities = of.series.entity === undefined ? [ENTIRE_REGISTRY.key] : file.entities
+  const seconds = toStepSeconds(file.interval, of.cadence)
   const covered = await openLedger(db, of).count(entities, { within, seconds })
   const stored = covered.reduce((sum, one) => sum + one.stored, 0)
   const due = entities.length * (within.last - within.first + 1) - covered.reduce((sum, one) => sum + one.nothing, 0)
@@ -161,19 +161,24 @@ async function readComplete({ db, now = Date.now }: PartitionOptions, { of }: Pu
 const CONTENT_CHANGED = '395'
 
 /**
- * The statement with the rows of a file. With `isChecked` it fails unless these rows have the count and hash of the piece:
- * all reads of one statement share one state of each table.
+ * The statement with the rows of a file. With `isChecked` it fails unless they have its count and hash: all
+ * reads of one statement share one state of each table.
  */
-function toFileStatement(options: PartitionOptions, dataset: Published, piece: Piece, isChecked: boolean): Statement {
+function toFileStatement(
+  options: PartitionOptions,
+  dataset: Published,
+  file: FileContent,
+  isChecked: boolean,
+): Statement {
   const { registry, signal } = options
-  const rows = toSelect(dataset, piece.interval)
+  const rows = toSelect(dataset, file.interval)
   const check = `throwIf((SELECT (count(), ${toHash(dataset)}) FROM (${rows})) != ({rows: UInt64}, {hash: String}), 'rows changed') = 0`
   return {
     name: `publish-${dataset.name}`,
-    sql: toFileSql(dataset, piece.interval, isChecked ? check : undefined),
+    sql: toFileSql(dataset, file.interval, isChecked ? check : undefined),
     params: {
-      ...{ ...toParams(piece), ...dataset.params?.(registry) },
-      ...(isChecked ? { rows: piece.rows, hash: piece.hash } : {}),
+      ...{ ...toParams(file), ...dataset.params?.(registry) },
+      ...(isChecked ? { rows: file.rows, hash: file.hash } : {}),
     },
     settings: { ...toSettings(options), enable_shared_storage_snapshot_in_query: 1 },
     ...(signal === undefined ? {} : { signal }),
@@ -183,7 +188,7 @@ function toFileStatement(options: PartitionOptions, dataset: Published, piece: P
 /** Version of the rules for files: files of earlier rules are written again. 2: the rows were checked when written. */
 const RULES = 2
 
-const toVersion = (dataset: Published, { interval, rows, hash }: Piece) =>
+const toVersion = (dataset: Published, { interval, rows, hash }: FileContent) =>
   digest(`${RULES} ${toFileSql(dataset, interval)} ${rows} ${hash}`)
 
 /** How often a partition is written whose rows change between the hash and the file. */
@@ -197,24 +202,24 @@ const MOST_TRIES = 3
 export async function publishPartition(
   options: PartitionOptions,
   dataset: Published,
-  first: Piece,
+  first: FileContent,
   before: Partition | undefined,
 ): Promise<Partition | undefined> {
-  let piece: Piece | undefined = first
-  for (let tries = 1; piece !== undefined; tries += 1) {
-    const version = toVersion(dataset, piece)
+  let file: FileContent | undefined = first
+  for (let tries = 1; file !== undefined; tries += 1) {
+    const version = toVersion(dataset, file)
     if (before?.version === version && (await options.target.readSize(before.path)) === before.bytes) return before
     const isChecked = tries < MOST_TRIES
     try {
-      return await writePartition(options, dataset, piece, {
+      return await writePartition(options, dataset, file, {
         version: isChecked ? version : digest(randomUUID()),
         before,
         isChecked,
       })
     } catch (error) {
       if (!isChecked || toClickHouseCode(error) !== CONTENT_CHANGED) throw error
-      const [found]: Content[] = await readContents(options, dataset, piece)
-      piece = found === undefined ? undefined : { ...piece, ...found }
+      const [found]: Content[] = await readContents(options, dataset, file)
+      file = found === undefined ? undefined : { ...file, ...found }
     }
   }
   return undefined
@@ -227,22 +232,22 @@ export async function publishPartition(
 async function writePartition(
   options: PartitionOptions,
   dataset: Published,
-  piece: Piece,
+  file: FileContent,
   { version, before, isChecked }: { version: string; before: Partition | undefined; isChecked: boolean },
 ): Promise<Partition> {
   const { target, now = Date.now } = options
-  const path = toPath(dataset, piece, version)
+  const path = toPath(dataset, file, version)
   const finished = before?.path === path || !isChecked ? undefined : await target.readFinished(path)
-  const facts = finished ?? (await target.writeParquet(path, toFileStatement(options, dataset, piece, isChecked)))
+  const facts = finished ?? (await target.writeParquet(path, toFileStatement(options, dataset, file, isChecked)))
   const { rows, from, to } = await target.readFooter(path, findTime(dataset))
   const at = new Date(now()).toISOString()
-  const isCorrection = before !== undefined && Date.parse(before.writtenAt) >= piece.to
+  const isCorrection = before !== undefined && Date.parse(before.writtenAt) >= file.to
   options.onPartition?.(path, rows)
   return {
-    ...{ path, ...facts, keys: { ...piece.keys }, rows, from, to, version },
+    ...{ path, ...facts, keys: { ...file.keys }, rows, from, to, version },
     coverage: {
-      entities: dataset.about === undefined ? null : piece.entities.length,
-      complete: await readComplete(options, dataset, piece),
+      entities: dataset.about === undefined ? null : file.entities.length,
+      complete: await readComplete(options, dataset, file),
     },
     writtenAt: at,
     correctedAt: isCorrection ? at : (before?.correctedAt ?? null),

@@ -7,7 +7,7 @@ import { CATALOG, type Catalog, listFiles, type Partition, type PublishedDataset
 import { makeCompanions } from './companions.ts'
 import { published } from './datasets.ts'
 import { type Published, toColumns, toOrder, toSelect } from './define-published.ts'
-import { type PartitionOptions, publishPartition, readPieces, toParams } from './partitions.ts'
+import { type PartitionOptions, publishPartition, readFileContents, toParams } from './partitions.ts'
 import { whileHeld } from './target.ts'
 
 /** What a publication did. */
@@ -43,8 +43,8 @@ async function publishDataset(
   const previousByKey = new Map(before?.partitions.map((one) => [keyOf(one), one]))
   const partitions: Partition[] = []
   for (const interval of dataset.intervals ?? (['1d'] as const)) {
-    for await (const piece of readPieces(options, dataset, interval)) {
-      const partition = await publishPartition(options, dataset, piece, previousByKey.get(keyOf(piece)))
+    for await (const file of readFileContents(options, dataset, interval)) {
+      const partition = await publishPartition(options, dataset, file, previousByKey.get(keyOf(file)))
       if (partition !== undefined) partitions.push(partition)
     }
   }

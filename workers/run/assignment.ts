@@ -53,7 +53,7 @@ export function toAssignment({
     peers,
     entityColumn: job.dataset.entity,
     slot,
-    piece: payload.kind === 'slot' ? payload.piece : undefined,
+    batch: payload.kind === 'slot' ? payload.piece : undefined,
     range: payload.kind === 'slot' ? undefined : payload,
     answersFrom: toAnswersFrom(job, payload),
     timeColumn: job.dataset.series.time,

@@ -117,13 +117,13 @@ export async function noteChange(
  */
 export async function reportFailing(
   job: Job,
-  { slot, piece, isComplete }: SlotPayload & { readonly isComplete: boolean },
+  { slot, piece: batch, isComplete }: SlotPayload & { readonly isComplete: boolean },
   { failures, results }: Collected,
   context: { readonly db: Database; readonly now: () => number; readonly log: Logger },
 ): Promise<void> {
   try {
     const answered = results.filter(({ rows, read }) => rows.length + read.length > 0).map(({ provider }) => provider)
-    await rememberFailing(context, job.name, { slot, piece, isComplete: isComplete, failures, answered })
+    await rememberFailing(context, job.name, { slot, batch, isComplete: isComplete, failures, answered })
   } catch (error) {
     const failed = failures.map(({ provider }) => provider)
     context.log.warn({ dataset: job.name, failed, err: error }, 'failing providers could not be stored')

@@ -2,7 +2,7 @@ import { DataError, findShortestWait, isTransient, toReason } from '../../shared
 import { groupBy } from '../../shared/group-by.ts'
 import { DAY_MS, toMs } from '../../shared/intervals.ts'
 import type { Answer, ProviderRows, ReadTime, Step } from '../../shared/ledger/ledger.ts'
-import type { SlotPiece } from '../../shared/queue/queues.ts'
+import type { SlotBatch } from '../../shared/queue/queues.ts'
 import type { ProviderFailure } from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { CheckedRows, Collector, Confirmation, Entity, Omitted, Peers, Range } from '../job/define-job.ts'
@@ -25,7 +25,7 @@ export interface Assignment {
   /** The row member with the entity key. If undefined, every result covers all entities. */
   entityColumn: string | undefined
   slot: number
-  piece?: SlotPiece | undefined
+  batch?: SlotBatch | undefined
   range: Range | undefined
   /** Unix milliseconds. A row older than this does not answer the slot; undefined accepts any row. */
   answersFrom?: number | undefined

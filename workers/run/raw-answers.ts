@@ -95,13 +95,13 @@ export function openRawRun({ job, payload, entities, db, config, state }: RunFac
     noteImplausible: (provider, refused) => void implausible.set(provider, refused),
     async store(collected, startedAt) {
       if (answers.length === 0 && collected.results.every(({ rows }) => rows.length === 0)) return
-      const lane = payload.kind === 'slot' ? 'live' : 'history'
+      const queueClass = payload.kind === 'slot' ? 'live' : 'history'
       const from = payload.kind === 'slot' ? payload.slot : payload.from
       const to = payload.kind === 'slot' ? toSlotEnd(job, payload.slot) : payload.to
       const toTime = (ms: number) => new Date(ms).toISOString()
       const row = {
         dataset: job.dataset.name,
-        job: toQueueName(job.name, lane),
+        job: toQueueName(job.name, queueClass),
         slot_at: toTime(from),
         until_at: toTime(to),
         collected_at: toTime(startedAt),

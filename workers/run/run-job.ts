@@ -25,7 +25,7 @@ import {
   toSlotEnd,
 } from '../job/define-job.ts'
 import { openState } from '../job/state.ts'
-import type { WorkerMetrics } from '../watch/worker-metrics.ts'
+import type { WorkerMetrics } from '../monitoring/worker-metrics.ts'
 import { toAnswersFrom, toAssignment } from './assignment.ts'
 import { announce, noteChange, reportFailing, toTimeRange } from './changes.ts'
 import { type Collected, collect, type Redact } from './collect.ts'

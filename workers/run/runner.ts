@@ -3,13 +3,13 @@ import { DelayedError, UnrecoverableError, WaitingError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
 import { addNotes, MOST_BLAMED, MOST_JUDGED, type Queued, readNotes } from '../../shared/queue/job-notes.ts'
-import type { Lane } from '../../shared/queue/lanes.ts'
+import type { QueueClass } from '../../shared/queue/queue-classes.ts'
 import { callRedis, type JobPayload, type JobReport, toQueueName, toQueuePrefix } from '../../shared/queue/queues.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
-import type { LaneClients } from '../http/client.ts'
+import type { QueueClassClients } from '../http/client.ts'
 import { type Collector, isLate, type Job, type ProviderContext, parsePayload } from '../job/define-job.ts'
-import { inJobSpan, notePayload, toJobLogFields } from '../watch/job-span.ts'
+import { inJobSpan, notePayload, toJobLogFields } from '../monitoring/job-span.ts'
 import { announce } from './changes.ts'
 import { redactError } from './collect.ts'
 import { isPostponed, PartialFailureError, RetryLater, toNextTry } from './retries.ts'
@@ -33,7 +33,7 @@ export { type JobContext, runJob } from './run-job.ts'
 
 /** Dependencies shared by all runners of a process. */
 export interface RunnerContext extends JobContext, Omit<ProviderContext, 'now'> {
-  readonly http: LaneClients
+  readonly http: QueueClassClients
   /** Redis connection for blocking reads of the queues. */
   readonly blocking: Redis
   /** Timing of the takeover of a killed worker's jobs; default `TAKEOVER`. */
@@ -56,21 +56,25 @@ const TAKEOVER: Takeover = { lockMs: 30_000, checkMs: 15_000 }
 const ERROR_PAUSE_MS = 1_000
 
 /**
- * Creates the worker for one queue class (`lane`) of a dataset. No other code consumes jobs. A job is
+ * Creates the worker for one queue class of a dataset. No other code consumes jobs. A job is
  * complete when its rows are stored. Transient failures are retried until `toLastTry`; any other failure makes the job
  * a dead letter immediately.
  */
-export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'live'): Worker<JobPayload, JobReport> {
-  const http = lane === 'history' ? context.http.history : context.http
+export function createRunner(
+  job: Job,
+  context: RunnerContext,
+  queueClass: QueueClass = 'live',
+): Worker<JobPayload, JobReport> {
+  const http = queueClass === 'history' ? context.http.history : context.http
   const collectors = job.connect({ ...context, http })
   const { prefix } = context.config.redis
   const { lockMs, checkMs } = context.takeover ?? TAKEOVER
-  const name = toQueueName(job.name, lane)
+  const name = toQueueName(job.name, queueClass)
   const serve = (queued: Queued, token?: string) => serveJob(serving, queued, token)
   const worker = new Worker<JobPayload, JobReport>(name, serve, {
     connection: context.blocking,
     prefix: toQueuePrefix(prefix, name),
-    concurrency: context.config.worker.concurrency[lane],
+    concurrency: context.config.worker.concurrency[queueClass],
     // Jobs of a killed worker are taken over without limit. The crash watch decides when a job is blamed.
     maxStalledCount: Number.MAX_SAFE_INTEGER,
     lockDuration: lockMs,
@@ -79,8 +83,8 @@ export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'liv
       backoffStrategy: (_attempts, _type, error) => (error instanceof RetryLater ? error.pauseMs : ERROR_PAUSE_MS),
     },
   })
-  const log = context.log.child({ dataset: job.name, lane })
-  const crashes = createCrashWatch(worker, { redis: context.redis, prefix, log, lane })
+  const log = context.log.child({ dataset: job.name, queueClass })
+  const crashes = createCrashWatch(worker, { redis: context.redis, prefix, log, queueClass })
   const serving: Serving = { job, collectors, context, crashes }
   context.metrics?.observe(job.name, worker)
   worker.on('completed', (queued, report) => {
@@ -218,7 +222,7 @@ interface CrashContext {
   readonly prefix: string
   readonly log: Logger
   /** Queue class of the jobs. */
-  readonly lane: Lane
+  readonly queueClass: QueueClass
 }
 
 /** Detects jobs that crash their process. */
@@ -231,7 +235,7 @@ export interface CrashWatch {
 }
 
 /** Suspect jobs of this process (they were running during a crash), waiting for the running suspect to finish. */
-const suspects: Record<Lane, (() => Promise<void>)[]> = { live: [], history: [] }
+const suspects: Record<QueueClass, (() => Promise<void>)[]> = { live: [], history: [] }
 let isServed = false
 
 /** Live jobs run first: a slot expires soon, a range does not. */
@@ -244,9 +248,9 @@ async function serveLine(): Promise<void> {
 
 const toNext = () => suspects.live.shift() ?? suspects.history.shift()
 
-function inLine<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
+function inLine<T>(queueClass: QueueClass, work: () => Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
-    suspects[lane].push(() => work().then(resolve, reject))
+    suspects[queueClass].push(() => work().then(resolve, reject))
     void serveLine()
   })
 }
@@ -263,7 +267,7 @@ function inLine<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
  * If Redis was emptied or a worker's end was not recorded, the error is on the safe side: a job to blame may be
  * cleared, and needs some more crashes before it is blamed.
  */
-export function createCrashWatch(worker: Worker, { redis, prefix, log, lane }: CrashContext): CrashWatch {
+export function createCrashWatch(worker: Worker, { redis, prefix, log, queueClass }: CrashContext): CrashWatch {
   const key = `${prefix}:workers`
   const count = async (by: number) => {
     try {
@@ -293,7 +297,7 @@ export function createCrashWatch(worker: Worker, { redis, prefix, log, lane }: C
   return {
     run: (queued, work) => {
       if (queued.stalledCounter === 0) return work()
-      return inLine(lane, async () => {
+      return inLine(queueClass, async () => {
         await judge(queued)
         return work()
       })

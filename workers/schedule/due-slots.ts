@@ -7,8 +7,8 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/store.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { Job } from '../job/define-job.ts'
-import { inEnqueueSpan } from '../watch/job-span.ts'
-import type { SlotMetrics } from '../watch/slot-metrics.ts'
+import { inEnqueueSpan } from '../monitoring/job-span.ts'
+import type { SlotMetrics } from '../monitoring/slot-metrics.ts'
 
 export interface SchedulerContext {
   readonly db: Database
@@ -44,7 +44,7 @@ export async function enqueueDue({ job, queues }: Scheduled, context: SchedulerC
   await Promise.all(due.map(enqueue))
   if (due.length === planned.length) context.metrics?.slots(job.name, 'enqueued', 1)
   const fields = { dataset: job.name, slot: new Date(current).toISOString() }
-  context.log.info(planned.length === 1 ? fields : { ...fields, pieces: due.length }, 'slot enqueued')
+  context.log.info(planned.length === 1 ? fields : { ...fields, batches: due.length }, 'slot enqueued')
 }
 
 interface SlotJob {
@@ -64,8 +64,8 @@ export function planSlot(
   if (entities <= slotEntities) return [{ id: toSlotJobId(name, slot), payload: { kind: 'slot', slot } }]
   const of = 2 ** Math.ceil(Math.log2(entities / slotEntities))
   return Array.from({ length: of }, (_, index) => {
-    const piece = { index, of }
-    return { id: toSlotJobId(name, slot, piece), payload: { kind: 'slot', slot, piece } }
+    const batch = { index, of }
+    return { id: toSlotJobId(name, slot, batch), payload: { kind: 'slot', slot, piece: batch } }
   })
 }
 

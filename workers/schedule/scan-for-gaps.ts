@@ -57,7 +57,7 @@ async function reportMissed(job: Job, missing: readonly Missing[], context: Sche
   const provider = first !== undefined && more.length === 0 ? first.name : 'unknown'
   const ledger = openLedger(context.db, job.dataset)
   const { slots, entities } = await ledger.recordMissed(missing, { provider, now: context.now() })
-  context.metrics?.slots(job.name, 'lost', slots)
+  context.metrics?.slots(job.name, 'missed', slots)
   const fields = { dataset: job.name, slots, entities }
   if (slots > 0) context.log.warn(fields, 'missed slots are permanently missing: their providers have no history')
 }

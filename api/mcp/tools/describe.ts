@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { nearestPath } from '../../parameters/kinds.ts'
 import { type Call, defineTool, type ToolAnswer } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
+import { findResource, type Resource, readResources } from '../resources.ts'
 import { cutToSize, type Json } from '../table.ts'
-import { findTopic, readTopics, type Topic } from '../topics.ts'
 
 const input = z.strictObject({
   topic: z.string().max(80).optional().describe('Such as daos/treasury; all topics without it.'),
@@ -15,32 +15,32 @@ const ARGUMENTS = new Set('id name fields sort filter limit cursor format order 
 
 const TAKES = { several: 'any tokens or DAOs', one: 'one token or DAO', none: 'all together' } as const
 
-const toAbout = ({ takes, mayBeAll, oneUnless }: Topic) => {
+const toAbout = ({ takes, mayBeAll, oneUnless }: Resource) => {
   if (mayBeAll) return `one by its id, or ${TAKES.none}`
   return oneUnless === undefined ? TAKES[takes] : `${TAKES[takes]}, or where.${oneUnless}`
 }
 
 async function toOverview({ source }: Call<unknown>): Promise<ToolAnswer> {
-  const topics = await readTopics(source)
-  const shown = topics.map((topic) => ({
-    topic: topic.name,
-    what: topic.operation.summary,
-    about: toAbout(topic),
-    ...(topic.intervals.length > 0 ? { series: topic.intervals.join(' ') } : {}),
+  const resources = await readResources(source)
+  const shown = resources.map((resource) => ({
+    topic: resource.name,
+    what: resource.operation.summary,
+    about: toAbout(resource),
+    ...(resource.intervals.length > 0 ? { series: resource.intervals.join(' ') } : {}),
   }))
-  return { summary: `${topics.length} topics.`, data: { source: `${source.base}/llms.txt`, topics: shown } }
+  return { summary: `${resources.length} topics.`, data: { source: `${source.base}/llms.txt`, topics: shown } }
 }
 
 /** Whether records can be sorted and filtered by a value: lists and their items cannot. */
-const isSortable = (topic: Topic, path: string, type: string) =>
-  topic.has('sort') && !path.includes('[') && /^(number|integer|time|string|boolean)/.test(type)
+const isSortable = (resource: Resource, path: string, type: string) =>
+  resource.has('sort') && !path.includes('[') && /^(number|integer|time|string|boolean)/.test(type)
 
 const isValue = (type: string) => type !== 'object' && type !== 'object or null'
 
-async function readFreshness({ source, signal }: Call<unknown>, topic: Topic): Promise<readonly Json[]> {
+async function readFreshness({ source, signal }: Call<unknown>, resource: Resource): Promise<readonly Json[]> {
   const { text } = await source.request('/data/status', signal)
   const { datasets } = JSON.parse(text) as { readonly datasets: readonly Json[] }
-  const own = topic.operation['x-datasets']
+  const own = resource.operation['x-datasets']
   return datasets
     .filter(({ dataset }) => own.includes(String(dataset)))
     .map(({ dataset, cadence, lastUpdated, state, complete, earliest }) => ({
@@ -50,38 +50,41 @@ async function readFreshness({ source, signal }: Call<unknown>, topic: Topic): P
 
 async function toDetails(call: Call<z.output<typeof input>>, name: string): Promise<ToolAnswer> {
   const { source, input: args } = call
-  const topic = await findTopic(source, name)
+  const resource = await findResource(source, name)
   const search = args.member?.toLowerCase() ?? ''
-  const members = topic.members
+  const members = resource.members
     .filter(({ path, type }) => isValue(type) && path.toLowerCase().includes(search))
     .map(({ path, type, description }) => ({
       member: path,
       type,
       meaning: description,
-      ...(isSortable(topic, path, type) ? {} : { sortable: false }),
+      ...(isSortable(resource, path, type) ? {} : { sortable: false }),
     }))
   if (members.length === 0) {
     const near = nearestPath(
       search,
-      topic.members.map(({ path }) => path),
+      resource.members.map(({ path }) => path),
     )
     const hint = near === undefined ? '' : ` Did you mean "${near}"?`
     throw new Mistake(`"${name}" has no member with "${args.member}".${hint} Describe it without member for all.`)
   }
-  const data = await readFreshness(call, topic)
-  const where = topic.operation.parameters.map(({ name }) => name).filter((one) => !ARGUMENTS.has(one))
+  const data = await readFreshness(call, resource)
+  const where = resource.operation.parameters.map(({ name }) => name).filter((one) => !ARGUMENTS.has(one))
   const { answer, shown } = cutToSize(members.length, (rows) => ({
-    source: `${source.base}/reference/${topic.operation.operationId}.md`,
-    topic: topic.name,
-    what: topic.operation.description,
-    about: toAbout(topic),
-    ...(topic.intervals.length > 0 ? { intervals: topic.intervals } : {}),
+    source: `${source.base}/reference/${resource.operation.operationId}.md`,
+    topic: resource.name,
+    what: resource.operation.description,
+    about: toAbout(resource),
+    ...(resource.intervals.length > 0 ? { intervals: resource.intervals } : {}),
     where,
     madeOf: data,
     members: members.slice(0, rows),
     ...(rows < members.length ? { showing: `${rows} of ${members.length} members; use member=` } : {}),
   }))
-  return { summary: `${topic.name}: ${shown} of ${members.length} members with their meaning and unit.`, data: answer }
+  return {
+    summary: `${resource.name}: ${shown} of ${members.length} members with their meaning and unit.`,
+    data: answer,
+  }
 }
 
 export const describeTool = defineTool({

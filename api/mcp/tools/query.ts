@@ -15,9 +15,9 @@ import {
   toPath,
   toRecords,
 } from '../requests.ts'
+import { findResource, type Resource } from '../resources.ts'
 import { Refused, type Reply, type Source } from '../source.ts'
 import { countUnknown, cutToSize, type Json, MOST_VALUES, shorten, toPaths, valueAt } from '../table.ts'
-import { findTopic, type Topic } from '../topics.ts'
 
 /** Each entity is a separate request if a resource is about one entity. */
 const MOST_ENTITIES = 20
@@ -67,27 +67,28 @@ interface Row {
 }
 
 /** @throws Mistake for an argument without a matching parameter of the resource. */
-function checkArguments(topic: Topic, { of = [], sort, filter, where = {}, cursor }: QueryCall['input']): void {
-  checkWhere(topic, where, NOT_IN_WHERE)
+function checkArguments(resource: Resource, { of = [], sort, filter, where = {}, cursor }: QueryCall['input']): void {
+  checkWhere(resource, where, NOT_IN_WHERE)
   const refused = Object.entries({ sort, filter, cursor }).filter(
-    ([name, value]) => value !== undefined && !topic.has(name),
+    ([name, value]) => value !== undefined && !resource.has(name),
   )
   if (refused.length > 0)
-    throw new Mistake(`"${topic.name}" takes no ${refused.map(([name]) => name).join(' and no ')}.`)
-  if (of.length > 0 && topic.takes === 'none') throw new Mistake(`"${topic.name}" is about all together: leave out of.`)
+    throw new Mistake(`"${resource.name}" takes no ${refused.map(([name]) => name).join(' and no ')}.`)
+  if (of.length > 0 && resource.takes === 'none')
+    throw new Mistake(`"${resource.name}" is about all together: leave out of.`)
   if (of.length > 1 && cursor !== undefined) throw new Mistake('a cursor works with one entity: use one in of.')
   const named = of.find((one) => !isId(one))
-  if (topic.mayBeAll && named !== undefined)
-    throw new Mistake(`"${topic.name}" goes by ids: find that of ${named} with search, or leave out of for all.`)
-  const { oneUnless } = topic
+  if (resource.mayBeAll && named !== undefined)
+    throw new Mistake(`"${resource.name}" goes by ids: find that of ${named} with search, or leave out of for all.`)
+  const { oneUnless } = resource
   const isReplaced = oneUnless !== undefined && where[oneUnless] !== undefined
-  if (of.length > 0 || topic.takes !== 'one' || isReplaced || topic.mayBeAll) return
+  if (of.length > 0 || resource.takes !== 'one' || isReplaced || resource.mayBeAll) return
   const instead = oneUnless === undefined ? '' : `, or use where.${oneUnless}`
-  throw new Mistake(`"${topic.name}" is about one token or DAO: name it in of${instead}.`)
+  throw new Mistake(`"${resource.name}" is about one token or DAO: name it in of${instead}.`)
 }
 
 /** @throws Mistake for an unknown field, with the most similar member. */
-function checkFields({ name, members }: Topic, fields: readonly string[]): void {
+function checkFields({ name, members }: Resource, fields: readonly string[]): void {
   const paths = members.map(({ path }) => path)
   const unknown = fields.filter((path) => !paths.includes(path))
   const [first] = unknown
@@ -99,42 +100,42 @@ function checkFields({ name, members }: Topic, fields: readonly string[]): void 
 }
 
 function toParameters(
-  topic: Topic,
+  resource: Resource,
   { fields, sort, filter, where, limit, cursor }: QueryCall['input'],
   of: readonly string[],
 ): Parameters {
-  const paths = new Set(topic.members.map(({ path }) => path))
+  const paths = new Set(resource.members.map(({ path }) => path))
   // With id and name in the answer, entities need not be requested again.
-  const identity = topic.takes === 'several' ? ['_id', 'name'].filter((path) => paths.has(path)) : []
+  const identity = resource.takes === 'several' ? ['_id', 'name'].filter((path) => paths.has(path)) : []
   const top = fields && [...new Set([...identity, ...fields.map((path) => path.split(/\[|\./)[0] ?? path)])]
   return {
     ...toOf(of),
     ...where,
     sort,
     filter,
-    ...(topic.has('fields') && top !== undefined ? { fields: top.join() } : {}),
+    ...(resource.has('fields') && top !== undefined ? { fields: top.join() } : {}),
     // In resources without pages, `limit` means days.
-    ...(topic.has('cursor') ? { limit: String(limit), cursor } : {}),
+    ...(resource.has('cursor') ? { limit: String(limit), cursor } : {}),
   }
 }
 
 /** The requested path. */
-const toRequestPath = (topic: Topic, parameters: Parameters) =>
-  toPath(topic.path, { ...parameters, ...(topic.has('format') ? { format: 'ndjson' } : {}) })
+const toRequestPath = (resource: Resource, parameters: Parameters) =>
+  toPath(resource.path, { ...parameters, ...(resource.has('format') ? { format: 'ndjson' } : {}) })
 
 /** The same path as JSON, for people to open. */
-const toSourcePath = (topic: Topic, parameters: Parameters) =>
-  toPath(topic.path, topic.isWrapped ? { ...parameters, fields: undefined } : parameters)
+const toSourcePath = (resource: Resource, parameters: Parameters) =>
+  toPath(resource.path, resource.isWrapped ? { ...parameters, fields: undefined } : parameters)
 
 /** The same path as files, with the maximum number of records. */
-function toFiles(base: string, topic: Topic, parameters: Parameters): readonly FileLink[] {
-  if (!topic.has('format')) return []
-  const { schema } = topic.operation.parameters.find(({ name }) => name === 'limit') ?? {}
+function toFiles(base: string, resource: Resource, parameters: Parameters): readonly FileLink[] {
+  if (!resource.has('format')) return []
+  const { schema } = resource.operation.parameters.find(({ name }) => name === 'limit') ?? {}
   // Without a default limit, an answer is complete.
-  const limit = topic.has('cursor') && schema?.default !== undefined ? { limit: String(schema.maximum) } : {}
+  const limit = resource.has('cursor') && schema?.default !== undefined ? { limit: String(schema.maximum) } : {}
   return (['csv', 'parquet'] as const).map((format) => ({
-    uri: base + toPath(topic.path, { ...parameters, ...limit, cursor: undefined, format }),
-    name: `${topic.name}.${format}`,
+    uri: base + toPath(resource.path, { ...parameters, ...limit, cursor: undefined, format }),
+    name: `${resource.name}.${format}`,
     mimeType: FORMATS[format].mediaType,
   }))
 }
@@ -221,14 +222,14 @@ interface Missing {
  */
 async function findMissing(
   call: QueryCall,
-  topic: Topic,
+  resource: Resource,
   received: readonly RecordsReply[],
   idsOf: (text: string) => readonly string[],
 ): Promise<Missing> {
   const { source, input: args } = call
   const { of = [], filter, where, cursor } = args
   // The first page reported them.
-  if (topic.takes !== 'several' || cursor !== undefined) return { failed: [], unresolved: [] }
+  if (resource.takes !== 'several' || cursor !== undefined) return { failed: [], unresolved: [] }
   const names = received.flatMap(({ records }) => records.flatMap(({ _id, name }) => [_id, name]))
   const seen = new Set(names.map((name) => (typeof name === 'string' ? name.toLowerCase() : undefined)))
   const absent = of.filter((one) => ![one, ...idsOf(one)].some((text) => seen.has(text.toLowerCase())))
@@ -245,7 +246,7 @@ async function findMissing(
     throw new Refused({ code: 'not_found', detail: 'No record fits.' })
   }
   const toAny = (one: string) => ({ ...toOf(idsOf(one)), ...where, filter, fields: '_id', limit: '1' })
-  const paths = absent.map((one) => ({ of: one, path: toRequestPath(topic, toAny(one)) }))
+  const paths = absent.map((one) => ({ of: one, path: toRequestPath(resource, toAny(one)) }))
   const { answers, failed } = await requestEach(call, paths, requestAny)
   return { failed, unresolved: answers.flatMap(({ of: one, reply }) => (reply === UNRESOLVED ? [one] : [])) }
 }
@@ -257,50 +258,54 @@ function toMistake(failed: readonly Failed[]): Mistake {
 }
 
 /** Requests the records of a resource, for each entity in turn if the resource is about one. */
-async function read(call: QueryCall, topic: Topic, idsOf: (text: string) => readonly string[]): Promise<ToolAnswer> {
+async function read(
+  call: QueryCall,
+  resource: Resource,
+  idsOf: (text: string) => readonly string[],
+): Promise<ToolAnswer> {
   const { source, input: args } = call
   const { of = [] } = args
-  const isEach = topic.takes === 'one' && of.length > 1
+  const isEach = resource.takes === 'one' && of.length > 1
   // If several entities have the name, the API lists them as candidates.
-  const toSelected = (one: string) => (topic.takes === 'one' && idsOf(one).length > 1 ? [one] : idsOf(one))
+  const toSelected = (one: string) => (resource.takes === 'one' && idsOf(one).length > 1 ? [one] : idsOf(one))
   const requests = (isEach ? of.map((one) => [one]) : [of]).map((group) => {
-    const parameters = toParameters(topic, args, [...new Set(group.flatMap(toSelected))])
+    const parameters = toParameters(resource, args, [...new Set(group.flatMap(toSelected))])
     const [one, ...rest] = group
     return {
       of: rest.length === 0 ? one : undefined,
-      path: toRequestPath(topic, parameters),
-      source: toSourcePath(topic, parameters),
+      path: toRequestPath(resource, parameters),
+      source: toSourcePath(resource, parameters),
       parameters,
     }
   })
   const { answers, failed } = await requestEach(call, requests)
   if (answers.length === 0) throw toMistake(failed)
   const received = answers.map((answer): RecordsReply => ({ ...answer, records: toRecords(answer.reply) }))
-  const missing = await findMissing(call, topic, received, idsOf)
+  const missing = await findMissing(call, resource, received, idsOf)
   const without = [...failed, ...missing.failed]
   const data = toData(call, isEach, received, { ...missing, failed: without })
   // A page that was cut for its size also gets a next page, which begins at the cut.
-  if (data.shown < data.found && topic.has('cursor') && !isEach)
-    return read({ ...call, input: { ...args, limit: data.shown } }, topic, idsOf)
-  const summary = `${data.shown} of ${data.all ?? 'more'} records of ${topic.name}, as of ${data.answer.asOf ?? 'no time'}.`
+  if (data.shown < data.found && resource.has('cursor') && !isEach)
+    return read({ ...call, input: { ...args, limit: data.shown } }, resource, idsOf)
+  const summary = `${data.shown} of ${data.all ?? 'more'} records of ${resource.name}, as of ${data.answer.asOf ?? 'no time'}.`
   const said = without.length === 0 ? '' : ` Nothing of ${without.length} of the ${of.length} asked for: see failed.`
   const unsaid =
     missing.unresolved.length === 0 ? '' : ' Some records in untold could not be checked: repeat the request.'
   const partial = data.answer.showing === undefined ? [] : received.slice(0, MOST_LINKED)
-  const files = partial.flatMap(({ parameters }) => toFiles(source.base, topic, parameters))
+  const files = partial.flatMap(({ parameters }) => toFiles(source.base, resource, parameters))
   return { summary: summary + said + unsaid, data: data.answer, files }
 }
 
 async function run(call: QueryCall): Promise<ToolAnswer> {
   const { input: args } = call
   const { of = [], fields = [] } = args
-  const topic = await findTopic(call.source, args.topic)
-  checkArguments(topic, args)
-  checkFields(topic, fields)
-  const idsOf = topic.mayBeAll ? (one: string) => [one] : await resolveExact(call, topic.path, of)
+  const resource = await findResource(call.source, args.topic)
+  checkArguments(resource, args)
+  checkFields(resource, fields)
+  const idsOf = resource.mayBeAll ? (one: string) => [one] : await resolveExact(call, resource.path, of)
   // More rows per entity than fit into the answer are not read.
-  const most = topic.takes === 'one' && of.length > 1 ? Math.ceil(MOST_VALUES / of.length) : args.limit
-  return read({ ...call, input: { ...args, limit: Math.min(args.limit, most) } }, topic, idsOf)
+  const most = resource.takes === 'one' && of.length > 1 ? Math.ceil(MOST_VALUES / of.length) : args.limit
+  return read({ ...call, input: { ...args, limit: Math.min(args.limit, most) } }, resource, idsOf)
 }
 
 export const queryTool = defineTool({

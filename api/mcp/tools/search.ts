@@ -1,20 +1,20 @@
 import { z } from 'zod'
 import { defineTool } from '../define-tool.ts'
 import { toPath, toRecords } from '../requests.ts'
+import { type Resource, readResources } from '../resources.ts'
 import type { Json } from '../table.ts'
-import { readTopics, type Topic } from '../topics.ts'
 
 const MOST_MEMBERS = 12
 
 /** Members with all the words in their path or description; matches in the path come first. */
-function findMembers(topics: readonly Topic[], text: string) {
+function findMembers(resources: readonly Resource[], text: string) {
   const words = text
     .toLowerCase()
     .split(/[^a-z0-9]+/)
     .filter((word) => word.length > 1)
   if (words.length === 0) return []
   const has = (where: string) => words.every((word) => where.toLowerCase().includes(word))
-  const found = topics.flatMap(({ name: topic, members }) =>
+  const found = resources.flatMap(({ name: topic, members }) =>
     members
       .filter(({ type }) => type !== '' && !type.startsWith('list of'))
       .map(({ path, description }) => ({ topic, member: path, meaning: description, isNamed: has(`${topic}.${path}`) }))
@@ -47,17 +47,17 @@ export const searchTool = defineTool({
   },
   call: async ({ source, input: { q, limit }, signal }) => {
     const path = toPath('/data/search', { q, limit: String(limit) })
-    const [reply, registry, topics] = await Promise.all([
+    const [reply, registry, resources] = await Promise.all([
       source.request(path, signal),
       source.request('/data/categories', signal),
-      readTopics(source),
+      readResources(source),
     ])
     const entities = toRecords(reply).map(({ type, _id, name, symbol, slug, matched }) => ({
       ...{ type, id: _id, name, symbol, slug, matched },
     }))
     const categories = findCategories(toRecords(registry), q)
     const total = Number(reply.headers.get('x-total-count') ?? entities.length)
-    const members = findMembers(topics, q)
+    const members = findMembers(resources, q)
     const more = members.length > MOST_MEMBERS ? { moreMetrics: members.length - MOST_MEMBERS } : {}
     return {
       summary: `${entities.length} of ${total} tokens and DAOs, ${categories.length} categories, ${Math.min(members.length, MOST_MEMBERS)} metrics.`,

@@ -15,10 +15,10 @@ import { type Call, defineTool, type FileLink, type ToolAnswer } from '../define
 import { Mistake } from '../mistake.ts'
 import { chooseInterval, toRange } from '../range.ts'
 import { checkWhere, type Parameters, resolveExact, toCursor, toFacts, toOf, toPath, toRecords } from '../requests.ts'
+import { findResource, type Resource } from '../resources.ts'
 import type { Reply } from '../source.ts'
 import { createStatistics, findGaps, type Statistics } from '../statistics.ts'
 import { cutToSize, type Json, shorten, valueAt } from '../table.ts'
-import { findTopic, type Topic } from '../topics.ts'
 
 const MOST_MEMBERS = 6
 const MOST_GAPS = 10
@@ -53,7 +53,7 @@ const input = z.strictObject({
 type SeriesCall = Call<z.output<typeof input>>
 
 interface ResolvedSeries {
-  readonly topic: Topic
+  readonly resource: Resource
   /** The member with the time of a point. */
   readonly time: string
   readonly members: readonly string[]
@@ -71,21 +71,21 @@ const toStepMs = (interval: Interval) => INTERVAL_SECONDS[interval] * 1000
 
 const isNumber = (type: string) => /^(number|integer)/.test(type)
 
-function toMembers(topic: Topic, requested: readonly string[] | undefined): readonly string[] {
-  const numbers = topic.members.filter(({ type }) => isNumber(type)).map(({ path }) => path)
+function toMembers(resource: Resource, requested: readonly string[] | undefined): readonly string[] {
+  const numbers = resource.members.filter(({ type }) => isNumber(type)).map(({ path }) => path)
   const unknown = requested?.filter((path) => !numbers.includes(path)) ?? []
   const [first] = unknown
   if (first === undefined) return requested ?? numbers.slice(0, MOST_MEMBERS)
   const near = nearestPath(first, numbers)
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`
-  throw new Mistake(`"${topic.name}" has no numbers ${unknown.join(', ')}.${hint} It has ${numbers.join(', ')}.`)
+  throw new Mistake(`"${resource.name}" has no numbers ${unknown.join(', ')}.${hint} It has ${numbers.join(', ')}.`)
 }
 
 /** @throws Mistake for too many points, with the finest interval that has few enough. */
-function checkLength(topic: Topic, interval: Interval, range: TimeRange): void {
+function checkLength(resource: Resource, interval: Interval, range: TimeRange): void {
   const count = countBuckets(range.from, range.to, interval)
   if (count <= MOST_READ) return
-  const coarser = topic.intervals.find((one) => countBuckets(range.from, range.to, one) <= MOST_READ)
+  const coarser = resource.intervals.find((one) => countBuckets(range.from, range.to, one) <= MOST_READ)
   const advice = coarser === undefined ? '' : `use interval ${coarser}, or `
   throw new Mistake(
     `The range has ${count} points at ${interval}, but an answer covers at most ${MOST_READ}: ${advice}a shorter range.`,
@@ -94,29 +94,29 @@ function checkLength(topic: Topic, interval: Interval, range: TimeRange): void {
 
 async function resolveSeries(call: SeriesCall): Promise<ResolvedSeries> {
   const { source, input: args } = call
-  const topic = await findTopic(source, args.topic)
+  const resource = await findResource(source, args.topic)
   const { of, where = {}, points } = args
-  if (topic.intervals.length === 0) throw new Mistake(`"${topic.name}" is not a series: use the tool query.`)
-  checkWhere(topic, where, NOT_IN_WHERE)
-  if (topic.takes === 'one' && of === undefined) throw new Mistake(`"${topic.name}" is about one: name it in of.`)
-  if (topic.takes === 'none' && of !== undefined)
-    throw new Mistake(`"${topic.name}" is about all together: leave out of.`)
+  if (resource.intervals.length === 0) throw new Mistake(`"${resource.name}" is not a series: use the tool query.`)
+  checkWhere(resource, where, NOT_IN_WHERE)
+  if (resource.takes === 'one' && of === undefined) throw new Mistake(`"${resource.name}" is about one: name it in of.`)
+  if (resource.takes === 'none' && of !== undefined)
+    throw new Mistake(`"${resource.name}" is about all together: leave out of.`)
   const range = toRange(args, source.now())
-  if (args.interval !== undefined && !topic.intervals.includes(args.interval))
-    throw new Mistake(`"${topic.name}" has no ${args.interval}, but ${topic.intervals.join(', ')}.`)
-  const interval = args.interval ?? chooseInterval(topic.intervals, range, points)
-  checkLength(topic, interval, range)
-  const members = toMembers(topic, args.members)
-  const idsOf = await resolveExact(call, topic.path, of === undefined ? [] : [of])
+  if (args.interval !== undefined && !resource.intervals.includes(args.interval))
+    throw new Mistake(`"${resource.name}" has no ${args.interval}, but ${resource.intervals.join(', ')}.`)
+  const interval = args.interval ?? chooseInterval(resource.intervals, range, points)
+  checkLength(resource, interval, range)
+  const members = toMembers(resource, args.members)
+  const idsOf = await resolveExact(call, resource.path, of === undefined ? [] : [of])
   const ids = of === undefined ? [] : idsOf(of)
   const [start, end] = [range.from, range.to].map((ms) => new Date(ms).toISOString())
   return {
-    topic,
-    time: topic.members.find(({ type, path }) => type === 'time' && !path.includes('.'))?.path ?? '',
+    resource,
+    time: resource.members.find(({ type, path }) => type === 'time' && !path.includes('.'))?.path ?? '',
     members,
     interval,
     statisticsInterval:
-      topic.intervals.find((one) => countBuckets(range.from, range.to, one) <= MOST_SUMMARIZED) ?? interval,
+      resource.intervals.find((one) => countBuckets(range.from, range.to, one) <= MOST_SUMMARIZED) ?? interval,
     range,
     parameters: { ...toOf(ids.length === 1 ? ids : [of ?? []].flat()), ...where, start, end, interval, order: 'asc' },
   }
@@ -129,11 +129,11 @@ const toShortTime = (time: string, interval: Interval) =>
 /** The whole range as files, with every member. */
 const toFiles = (
   base: string,
-  { topic, parameters }: ResolvedSeries,
+  { resource, parameters }: ResolvedSeries,
 ): readonly (FileLink & { readonly format: string })[] =>
   (['csv', 'parquet'] as const).map((format) => ({
-    uri: base + toPath(topic.path, { ...parameters, format }),
-    name: `${topic.name}.${format}`,
+    uri: base + toPath(resource.path, { ...parameters, format }),
+    name: `${resource.name}.${format}`,
     mimeType: FORMATS[format].mediaType,
     format,
   }))
@@ -152,7 +152,7 @@ const toShowing = (shown: number, all: number, step: number): Json =>
       }
 
 /** The end of the due buckets, in Unix milliseconds: a later bucket without a value is not missing yet. */
-function findDueEnd({ operation }: Topic, interval: Interval, now: number): number {
+function findDueEnd({ operation }: Resource, interval: Interval, now: number): number {
   const own = datasets.filter(({ name }) => operation['x-datasets'].includes(name))
   return Math.min(...own.map((dataset) => toSeriesDueEnd(dataset, interval, now)))
 }
@@ -169,19 +169,19 @@ function toData(
   { rows: { first, records }, statistics }: { readonly rows: Points; readonly statistics: Statistics },
   files: ReturnType<typeof toFiles>,
 ) {
-  const { topic, interval, statisticsInterval, members } = resolved
+  const { resource, interval, statisticsInterval, members } = resolved
   const times = records.map((record) => toShortTime(String(record[resolved.time]), interval))
-  const due = findDueEnd(topic, interval, call.source.now())
+  const due = findDueEnd(resource, interval, call.source.now())
   const dueRecords = records.filter((record) => Date.parse(String(record[resolved.time])) < due)
   const gaps = findGaps(times, dueRecords, members)
   const filled = records.flatMap((record, index) =>
     members.every((path) => valueAt(record, path) === null) ? [] : [index],
   )
-  const limit = topic.has('cursor') ? { limit: String(Math.max(records.length, 1)) } : {}
+  const limit = resource.has('cursor') ? { limit: String(Math.max(records.length, 1)) } : {}
   const { answer, shown } = cutToSize(Math.min(filled.length, call.input.points), (count) => {
     const { selected, step } = thin(filled, count)
     return {
-      source: call.source.base + toPath(topic.path, { ...resolved.parameters, fill: 'null', ...limit }),
+      source: call.source.base + toPath(resource.path, { ...resolved.parameters, fill: 'null', ...limit }),
       ...toFacts(first),
       interval,
       ...toShowing(selected.length, filled.length, step),
@@ -205,23 +205,23 @@ function toData(
 /** Reads the points of the parameters in pages. */
 async function* readPages(
   { source, signal }: Pick<SeriesCall, 'source' | 'signal'>,
-  { topic, parameters }: Pick<ResolvedSeries, 'topic' | 'parameters'>,
+  { resource, parameters }: Pick<ResolvedSeries, 'resource' | 'parameters'>,
 ): AsyncGenerator<Reply> {
-  const format = topic.has('format') ? { format: 'ndjson' } : {}
-  const limit = topic.has('cursor') ? { limit: String(PAGE) } : {}
+  const format = resource.has('format') ? { format: 'ndjson' } : {}
+  const limit = resource.has('cursor') ? { limit: String(PAGE) } : {}
   let cursor: string | undefined
   do {
-    const page = await source.request(toPath(topic.path, { ...parameters, ...limit, cursor, ...format }), signal)
+    const page = await source.request(toPath(resource.path, { ...parameters, ...limit, cursor, ...format }), signal)
     yield page
     cursor = toCursor(page)
   } while (cursor !== undefined)
 }
 
 /** Reads a record for each bucket of the range. */
-async function readBuckets(call: SeriesCall, { topic, parameters }: ResolvedSeries): Promise<Points> {
+async function readBuckets(call: SeriesCall, { resource, parameters }: ResolvedSeries): Promise<Points> {
   const records: Json[] = []
   let first: Reply | undefined
-  for await (const page of readPages(call, { topic, parameters: { ...parameters, fill: 'null' } })) {
+  for await (const page of readPages(call, { resource, parameters: { ...parameters, fill: 'null' } })) {
     first ??= page
     records.push(...toRecords(page))
   }
@@ -232,8 +232,8 @@ async function readBuckets(call: SeriesCall, { topic, parameters }: ResolvedSeri
  * The ranges of which statistics are computed. Coarse points do not have the values of the first and the last bucket
  * completely, so finer points are read for these.
  */
-function toSummarized({ topic, statisticsInterval, range }: ResolvedSeries): (TimeRange & { interval: Interval })[] {
-  const [finest = statisticsInterval] = topic.intervals
+function toSummarized({ resource, statisticsInterval, range }: ResolvedSeries): (TimeRange & { interval: Interval })[] {
+  const [finest = statisticsInterval] = resource.intervals
   const whole = { ...range, interval: statisticsInterval }
   if (statisticsInterval === finest) return [whole]
   const head = {
@@ -246,7 +246,7 @@ function toSummarized({ topic, statisticsInterval, range }: ResolvedSeries): (Ti
 
 /** Statistics of the range. Coarse points miss the highest and lowest values, and begin and end elsewhere. */
 async function readStatistics(call: SeriesCall, resolved: ResolvedSeries, rows: Points): Promise<Statistics> {
-  const { topic, time, members, interval, statisticsInterval, parameters } = resolved
+  const { resource, time, members, interval, statisticsInterval, parameters } = resolved
   const statistics = createStatistics(members)
   const add = (records: readonly Json[], step: Interval) => {
     for (const record of records) statistics.add(toShortTime(String(record[time]), step), record)
@@ -257,7 +257,7 @@ async function readStatistics(call: SeriesCall, resolved: ResolvedSeries, rows: 
       continue
     }
     const [start, end] = [from, to].map((ms) => new Date(ms).toISOString())
-    for await (const page of readPages(call, { topic, parameters: { ...parameters, start, end, interval: step } }))
+    for await (const page of readPages(call, { resource, parameters: { ...parameters, start, end, interval: step } }))
       add(toRecords(page), step)
   }
   return statistics
@@ -265,13 +265,13 @@ async function readStatistics(call: SeriesCall, resolved: ResolvedSeries, rows: 
 
 async function run(call: SeriesCall): Promise<ToolAnswer> {
   const resolved = await resolveSeries(call)
-  const { topic, interval } = resolved
+  const { resource, interval } = resolved
   const files = toFiles(call.source.base, resolved)
   const rows = await readBuckets(call, resolved)
   const statistics = await readStatistics(call, resolved, rows)
   const { answer, points, missing, isThinned } = toData(call, resolved, { rows, statistics }, files)
   return {
-    summary: `${points} points of ${topic.name}, each ${interval}; ${missing} missing.`,
+    summary: `${points} points of ${resource.name}, each ${interval}; ${missing} missing.`,
     data: answer,
     files: isThinned ? files.map(({ format: _, ...file }) => file) : [],
   }

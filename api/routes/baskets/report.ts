@@ -9,6 +9,8 @@ import { basketParameters } from '../../backtest/question.ts'
 import { EXCLUSIONS, EXITS, REBALANCES, WEIGHTINGS } from '../../backtest/rule.ts'
 import { PERIODS_PER_YEAR, toStatistics } from '../../backtest/statistics.ts'
 import { sum } from '../../backtest/sum.ts'
+import { basketTableRow, membersOf, tableParameter, toTableRows } from '../../backtest/tables.ts'
+import { answerComputed, EVERYTHING } from '../../lists/lists.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { nextGridTime } from '../../series/series.ts'
 
@@ -119,13 +121,23 @@ export const basketReportRoute = defineRoute({
   tag: 'Baskets',
   summary: 'The trades and statistics of an own basket of tokens',
   description:
-    'The back-test of `/data/baskets/historic` with its holdings at each rebalance, what entered and left, costs, and statistics. Weights, turnover, returns and drawdown are fractions (0.015 is 1.5 %). Nothing that was unknown on the day before a rebalance decides what it holds.',
-  query: basketParameters,
+    'The back-test of `/data/baskets/historic` with its holdings at each rebalance, what entered and left, costs, and statistics. Weights, turnover, returns and drawdown are fractions (0.015 is 1.5 %). Nothing that was unknown on the day before a rebalance decides what it holds. With another format than JSON, the answer is one table of the report: see `table`.',
+  query: { ...basketParameters, table: tableParameter },
+  record: basketTableRow,
   response: report,
   datasets: [tokenPrices, indexPoints],
   estimateValues: ({ registry, query, now }) => countValues(query, registry, now()),
   handle: async (call) => {
     const computed = await computeBasket(call, call.query)
+    const { query, representation } = call
+    const expiry = computed.isOpen ? { expiresAt: nextGridTime(call.now()) } : {}
+    if (representation.format !== 'json') {
+      const fields = representation.hasAllFields ? membersOf(query.table) : representation.fields
+      const rows = { name: 'basket-table', records: toTableRows(computed, query.table), asOf: computed.asOf, ...expiry }
+      return answerComputed({ ...call, representation: { ...representation, fields, hasAllFields: false } }, rows, {
+        ...{ selection: EVERYTHING, sort: [], filters: [] },
+      })
+    }
     const index = await readIndexDays(
       call.db,
       call.registry.index,
@@ -134,7 +146,7 @@ export const basketReportRoute = defineRoute({
     return {
       body: Buffer.from(JSON.stringify(toReport(computed, index))),
       asOf: computed.asOf,
-      ...(computed.isOpen && { expiresAt: nextGridTime(call.now()) }),
+      ...expiry,
     }
   },
 })

@@ -1,33 +1,6 @@
-import { z } from 'zod'
-import { daoRatings } from '../../../shared/datasets/ratings.ts'
+import { daoRatings, ratingRecord } from '../../../shared/datasets/ratings.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { idValue, timeValue } from '../../../shared/record-values.ts'
 import { defineList, lastCurrentRows, listedDaos } from '../../lists/lists.ts'
-
-const score = (of: string) => z.number().min(0).max(100).describe(`Score of ${of}, from 0 to 100.`)
-
-const fundamentals = z.strictObject({
-  governance: score('how it is governed'),
-  team: score('the team'),
-  competitiveMoat: score('what keeps competitors away'),
-  valueProposition: score('what it offers'),
-  tokenEconomics: score('the economics of its token'),
-})
-
-const ratingsRecord = z
-  .strictObject({
-    _id: idValue.describe('Id of the DAO.'),
-    name: z.string().describe('Name of the DAO.'),
-    ratings: z
-      .strictObject({
-        overallRating: score('everything together'),
-        fundamentalRating: score('the fundamentals together'),
-        fundamentals: fundamentals.describe('The fundamentals one by one.'),
-        lastUpdated: timeValue.describe('When the rating was made.'),
-      })
-      .describe('The newest rating.'),
-  })
-  .meta({ id: 'DaoRating', description: 'A rating of a DAO, as imported by the operator of this service.' })
 
 export const ratingsRoute = defineList({
   operation: 'listDaoRatings',
@@ -36,7 +9,7 @@ export const ratingsRoute = defineList({
   description:
     "For all live DAOs with a rating, or those that `id` and `name` select: scores from 0 to 100 that the operator of this service imports from a rating provider; `lastUpdated` is the time of the rating. A DAO without a rating is not listed. A rating that is no longer in the import is listed for one more week. Exact name matches come first, then by the token's market cap, largest first, then by name.",
   of: listedDaos,
-  record: ratingsRecord,
+  record: ratingRecord,
   datasets: [daoRatings, tokenPrices],
   name: 'dao-ratings',
   asOf: 'r.observed_at',

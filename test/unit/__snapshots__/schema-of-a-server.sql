@@ -1582,3 +1582,31 @@ FROM governors_in
 WHERE kind = 'timelock';
 
 ALTER TABLE dao_proposal_details ADD COLUMN IF NOT EXISTS executed_tx String CODEC(ZSTD(1));
+
+ALTER TABLE governors_in
+    ADD COLUMN IF NOT EXISTS quorum_exact Nullable(UInt256),
+    ADD COLUMN IF NOT EXISTS quorum_counts LowCardinality(String),
+    ADD COLUMN IF NOT EXISTS is_quorum_live Bool;
+
+ALTER TABLE governor_events
+    ADD COLUMN IF NOT EXISTS quorum_exact Nullable(UInt256) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS quorum_counts LowCardinality(String) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS is_quorum_live Bool CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS decimals UInt8 CODEC(ZSTD(1));
+
+ALTER TABLE governor_events_mv MODIFY QUERY
+SELECT dao, space, proposal, kind, toDateTime(at, 'UTC') AS at, title, choices, starts_at, ends_at, is_estimated, url, collected_at,
+  body, executable_at, actions, operations, calls, quorum_exact, quorum_counts, is_quorum_live, decimals
+FROM governors_in
+WHERE kind NOT IN ('vote', 'reading', 'timelock');
+
+ALTER TABLE dao_proposal_details
+    ADD COLUMN IF NOT EXISTS quorum_exact Nullable(UInt256) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS quorum_counts LowCardinality(String) CODEC(ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS is_quorum_live Bool CODEC(ZSTD(1));
+
+ALTER TABLE governor_events_mv MODIFY QUERY
+SELECT dao, space, proposal, kind, toDateTime(at, 'UTC') AS at, title, choices, starts_at, ends_at, is_estimated, url, collected_at,
+  body, executable_at, actions, operations, calls, tx, quorum_exact, quorum_counts, is_quorum_live, decimals
+FROM governors_in
+WHERE kind NOT IN ('vote', 'reading', 'timelock');

@@ -4,7 +4,7 @@ import type { Asset } from '../world.ts'
 import { callIndexContracts } from './rpc-index-token.ts'
 import { RpcRefusal } from './rpc-refusal.ts'
 
-const call = z.object({ to: z.string(), data: z.string() })
+const callParameter = z.object({ to: z.string(), data: z.string() })
 
 const NOWHERE = `0x${'0'.repeat(64)}`
 const V2_FACTORIES: ReadonlySet<string> = new Set([FACTORIES.uniswapV2, FACTORIES.sushiswap])
@@ -15,11 +15,12 @@ const V3_FACTORIES: ReadonlySet<string> = new Set([FACTORIES.uniswapV3, FACTORIE
  * Token. An address without code returns empty data.
  */
 export function callContract(input: unknown, chain: Chain, assets: readonly Asset[], at: number): string {
-  const { to, data } = call.parse(input)
+  const { to, data } = callParameter.parse(input)
   const contract = to.toLowerCase()
   const selector = data.slice(0, 10)
   const words = data.slice(10).toLowerCase().match(/.{64}/g) ?? []
-  const answer = callIndexContracts(chain, { contract, selector, words, at })
+  const call = { contract, selector, words, at }
+  const answer = callIndexContracts(chain, call) ?? chain.governorCall?.(call)
   if (answer !== undefined) return answer
   const [first = '', second = '', third = ''] = words
   const tokens = [toAddress(first), toAddress(second)] as const

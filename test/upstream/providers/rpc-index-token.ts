@@ -1,16 +1,8 @@
-import { type Chain, toWord } from '../chain.ts'
+import { type Chain, type ContractCall, toWord } from '../chain.ts'
 import { RpcRefusal } from './rpc-refusal.ts'
 
 const ETHER_FEED = '0x5f4ec3df9cbd43714fe2740f5e3616155c5b8419'
 const WRAPPED_ETHER = '0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2'
-
-/** A call of one contract: addresses and words in lower case, `at` the block's time in Unix milliseconds. */
-export interface ContractCall {
-  readonly contract: string
-  readonly selector: string
-  readonly words: readonly string[]
-  readonly at: number
-}
 
 /**
  * Results of the Index Token, the ETH/USD feed and wrapped ether; undefined for other contracts and calls. Source:

@@ -119,10 +119,10 @@ function resolve({ name, args, fields }: QueryField, world: World, now: number):
     if (name === 'votes')
       return space.votes
         .filter(isSelected)
-        .map((one) => ({ ...toPlace(one), vp: one.power, toJson: () => toVote(space, one) }))
+        .map((one) => ({ ...toPosition(one), vp: one.power, toJson: () => toVote(space, one) }))
     return space.proposals
       .filter(isSelected)
-      .map((one) => ({ ...toPlace(one), vp: 0, toJson: () => toProposal(space, one) }))
+      .map((one) => ({ ...toPosition(one), vp: 0, toJson: () => toProposal(space, one) }))
   })
   return toPage(elements, args).map(({ toJson }) => pick(toJson(), fields))
 }
@@ -135,7 +135,7 @@ interface Element {
   toJson(): object
 }
 
-const toPlace = ({ id, created }: Pick<Element, 'id' | 'created'>) => ({ id, created })
+const toPosition = ({ id, created }: Pick<Element, 'id' | 'created'>) => ({ id, created })
 
 /** Equal elements are sorted by id in both directions. */
 function toPage(elements: readonly Element[], args: QueryField['args']) {

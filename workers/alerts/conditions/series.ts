@@ -182,7 +182,12 @@ function formatDuration(ms: number): string {
 }
 
 /** Whether a value has moved as a rule says, and the content of a message about it. Undefined if the move is unknown. */
-export function toMoveFacts({ what }: RuleOf<'move'>, entity: AlertEntity | null, row: MovedRow, registry: Registry) {
+export function toMoveFacts(
+  { what }: Pick<RuleOf<'move'>, 'what'>,
+  entity: AlertEntity | null,
+  row: MovedRow,
+  registry: Registry,
+) {
   const series: Series = SERIES[what.series]
   const { label, unit } = series
   const move = toMove(row, what)

@@ -102,7 +102,7 @@ export function findMovement(before: Amounts, after: Amounts, direction: 'in' | 
 const TREASURY_WITHIN_MS = 8 * DAY_MS
 
 /** The contract of an asset in a text: two tokens may have the same symbol. */
-const toPlace = ({ chain, contract }: Asset) =>
+const toContractText = ({ chain, contract }: Asset) =>
   contract === null || contract === NATIVE_COIN ? '' : ` (${contract} on ${chain})`
 
 const NAMED = 'chain String, contract Nullable(String), symbol String'
@@ -142,7 +142,7 @@ export const evaluateTreasuries: Evaluate<'treasury'> = async (rules, { db, regi
             ...{ value: moved.usd, before: null, threshold: movedUsd, unit: 'USD' },
             describe: () => ({
               title: `${entity.name}: treasury ${moved.usd > 0 ? 'received' : 'spent'} ${formatValue(Math.abs(moved.usd), 'USD')} of ${moved.symbol}`,
-              text: `${NUMBER.format(Math.abs(moved.quantity))} ${moved.symbol}${toPlace(moved)} between ${formatTime(from)} and ${formatTime(day.at)}.`,
+              text: `${NUMBER.format(Math.abs(moved.quantity))} ${moved.symbol}${toContractText(moved)} between ${formatTime(from)} and ${formatTime(day.at)}.`,
             }),
           }
         }),

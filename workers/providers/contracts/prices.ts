@@ -19,5 +19,5 @@ export interface PriceSource {
 /** The members of a run that a source needs. */
 type PriceRun = Pick<
   Run<unknown, Token>,
-  'slot' | 'piece' | 'state' | 'providerName' | 'signal' | 'log' | 'refuse' | 'noteStep'
+  'slot' | 'batch' | 'state' | 'providerName' | 'signal' | 'log' | 'refuse' | 'noteStep'
 >

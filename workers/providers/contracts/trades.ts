@@ -22,7 +22,7 @@ export interface TradeRequest {
   noteMore(): void
 }
 
-export interface NewTradeRequest extends TradeRequest, Pick<Run<unknown, Token>, 'peers' | 'piece'> {
+export interface NewTradeRequest extends TradeRequest, Pick<Run<unknown, Token>, 'peers' | 'batch'> {
   readonly slot: number
 }
 

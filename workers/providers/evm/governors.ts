@@ -5,8 +5,10 @@ import type { Dao } from '../../../shared/registry/entities.ts'
 import { type Candidate, OMITTED, type Provider } from '../../job/define-job.ts'
 import { toIso } from '../answer.ts'
 import type { GovernorRequest, GovernorSource } from '../contracts/governors.ts'
+import { readCountingModes } from './governors/counting-modes.ts'
 import { familyOf, GOVERNOR_TOPICS } from './governors/families.ts'
 import type { GovernorEvent } from './governors/family.ts'
+import { readQuorums } from './governors/quorums.ts'
 import { type Happened, type OwnedGovernor, toRows } from './governors/rows.ts'
 import { findTimelocks, readTimelocks, type TimelockChange, toTimelockProgress } from './governors/timelocks.ts'
 import { type BlockClock, countsBlocks, readTimes, toClock } from './governors/times.ts'
@@ -72,7 +74,7 @@ function mergeReadings(
  * Version of the stored members of an event. Cursors of an earlier version are ignored, so every governor is read again
  * from its first block. Until then, the API serves the stored votes.
  */
-const CONTENT = 'operations'
+const CONTENT = 'quorums'
 
 /** Reads events of governors and of their timelocks, each from its cursor to the newest final block. */
 async function readGovernors(
@@ -85,8 +87,17 @@ async function readGovernors(
   const clock = await readClock(readers, { chain, node, head }, all, signal)
   // If the clock cannot be read, votes on these governors would have no proposal times, so they are not read.
   const unclocked = all.filter((one) => clock instanceof DataError && countsBlocks(one))
-  const governors = all.filter((one) => !unclocked.includes(one))
-  const resumed = await resumeRegistered(state, `${chain}.${CONTENT}`, { contracts: governors, head: head.number })
+  const { governors, counts } = await readCountingModes(
+    node,
+    all.filter((one) => !unclocked.includes(one)),
+    { chain, state },
+    signal,
+  )
+  const resumed = await resumeRegistered(state, `${chain}.${CONTENT}`, {
+    // These change no row of a log.
+    contracts: governors.map(({ counted: _, quorum: __, ...own }) => own),
+    head: head.number,
+  })
   const taken = await readTurns(
     node,
     governors,
@@ -110,6 +121,9 @@ async function readGovernors(
     { chain, clock, slot, state, readUntil: await findEnds(node, governors, turns, head, signal) },
     signal,
   )
+  const block = clock instanceof DataError ? undefined : clock.head.number
+  const clocks = { block, seconds: head.timestamp }
+  const quorums = await readQuorums(happened, { chain, node, clocks, governors, counts, state, slot }, signal)
   resumed.note(turns)
   const logs = turns.logs.length + timelocks.turns.logs.length
   const left = turns.unfinished.size + timelocks.turns.unfinished.size
@@ -132,7 +146,7 @@ async function readGovernors(
   })
   const readings = complete.map(({ dao, space }) => toReadingRow(dao, space, slot))
   const rows = [
-    ...[...toRows(happened), ...times, ...timelocks.rows],
+    ...[...toRows(happened), ...times, ...quorums, ...timelocks.rows],
     ...[...findOmitted(omitted, governors).map(toOmittedRow), ...readings],
   ]
   return { rows, failed, unfinished, readTo: head.timestamp * 1000, isBusy: logs > mostPerRun / 2 }

@@ -36,10 +36,10 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
     const firstRunMs = context.config.dex.firstRunHours * HOUR_MS
     const client = openMoralis(context)
     return {
-      fetchNew: async ({ entities, peers, piece, slot, state, noteRead, refuse, log, signal }) => {
+      fetchNew: async ({ entities, peers, batch, slot, state, noteRead, refuse, log, signal }) => {
         const ranked = await orderByMarketCap(context.db, peers.all, slot)
-        const calls = toCalls(toCallsPerSlot(context.config, 'swaps'), ranked, { peers, piece, slot })
-        const allowance = await openSlotAllowance(state, { name: 'moralis', slot, calls, piece })
+        const calls = toCalls(toCallsPerSlot(context.config, 'swaps'), ranked, { peers, batch, slot })
+        const allowance = await openSlotAllowance(state, { name: 'moralis', slot, calls, batch })
         const requested = new Set(entities.map(({ key }) => key))
         const tokens = ranked.filter(({ key }) => requested.has(key))
         const cutOff: Candidate<DexTradeRow>[] = []
@@ -116,11 +116,11 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
 function toCalls(
   perSlot: number,
   ranked: readonly Token[],
-  { peers, piece, slot }: Pick<NewTradeRequest, 'peers' | 'piece' | 'slot'>,
+  { peers, batch, slot }: Pick<NewTradeRequest, 'peers' | 'batch' | 'slot'>,
 ): number {
   const own = new Set(peers.own.map(({ key }) => key))
   const first = ranked.slice(0, perSlot).filter(({ key }) => own.has(key))
-  return first.length + toShare(Math.max(0, perSlot - ranked.length), slot, piece)
+  return first.length + toShare(Math.max(0, perSlot - ranked.length), slot, batch)
 }
 
 const toStateName = ({ id }: Token) => `moralis.${id}`

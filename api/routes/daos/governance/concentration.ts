@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { delegations } from '../../../../shared/datasets/delegations.ts'
+import { governors } from '../../../../shared/datasets/governors.ts'
 import { DAY_MS } from '../../../../shared/intervals.ts'
 import { countOrNull, numberOrNull, timeValue } from '../../../../shared/record-values.ts'
 import { toWholeTokens } from '../../../../shared/whole-tokens.ts'
@@ -23,7 +24,10 @@ const concentration = z
       'Gini coefficient of the delegates with power: 0 if all have equal power, near 1 if one delegate has all; null if there is no delegated power.',
     ),
     quorum: numberOrNull.describe(
-      'Power that a proposal needs, in whole tokens, if it is a constant of the governor; null if the governor computes it, because its events do not have it.',
+      'Power that a proposal needs, in whole tokens: that of the last proposal whose vote started by then, or a constant of the governor; null if it is unknown.',
+    ),
+    quorumShare: numberOrNull.describe(
+      'The quorum divided by all delegated power, as a fraction; above 1 it cannot be reached. Null if one of both is unknown or 0.',
     ),
     quorumReachableBy: countOrNull.describe(
       'Smallest number of delegates that reach the quorum; null if all together have less, or if the quorum is unknown.',
@@ -36,17 +40,29 @@ const RECORD = toObject(
   `fromUnixTimestamp64Milli(toInt64(day) * 86400000 + 86399999, 'UTC'), total, if(total > 0, arraySum(arraySlice(powers, 1, 10)) / total, NULL),
   if(total > 0, arrayFirstIndex(sum -> sum * 2 >= total, arrayCumSum(powers)), NULL),
   if(total > 0, (length(powers) + 1 - 2 * arraySum(arrayMap((power, place) -> power * place, powers, arrayEnumerate(powers))) / total) / length(powers), NULL),
-  quorum, nullIf(arrayFirstIndex(sum -> ifNull(sum >= quorum, false), arrayCumSum(powers)), 0)`,
+  quorum, if(total > 0, quorum / total, NULL), nullIf(arrayFirstIndex(sum -> ifNull(sum >= quorum, false), arrayCumSum(powers)), 0)`,
 )
 
-/** The quorum of the day; the parameter has 0 where it is unknown, and an array has 0 before its first element. */
-const QUORUM = `nullIf(arrayElement({quorum_powers: Array(Float64)}, arrayLastIndex(from_day -> from_day <= day, {quorum_days: Array(UInt32)})), 0)`
+/** The value of the last day until `day`; an array has 0 before its first element, which stands for unknown. */
+const toLast = (values: string, days: string) =>
+  `nullIf(${values}[arrayLastIndex(from_day -> from_day <= day, ${days})], 0)`
+
+/** The quorum of the day: as a governor stated it for its last proposal, or else a constant of the registry. */
+const QUORUM = `coalesce(${toLast('stated.2', 'stated.1')}, ${toLast('{quorum_powers: Array(Float64)}', '{quorum_days: Array(UInt32)}')})`
+
+/** Start of the vote and quorum of each proposal on a governor that counts the voting token. */
+const STATED = `
+  (
+    SELECT arraySort(groupArray(tuple(toUInt32(toDate(assumeNotNull(starts_at))), assumeNotNull(quorum)))) FROM dao_proposal_details FINAL
+    WHERE dao = {dao: UInt64} AND has({governors: Array(String)}, space) AND isNotNull(quorum_exact) AND isNotNull(starts_at)
+  ) AS stated`
 
 /**
  * Reads the last power of each delegate on each day with a change. It is the delegate's power at the end of every day
  * until the next change.
  */
 const SQL = `
+WITH ${STATED}
 SELECT toDateTime64(fromUnixTimestamp64Milli({read_at: Int64}, 'UTC'), 3, 'UTC') AS as_of, ${RECORD} AS record FROM
 (
   SELECT day, arrayReverseSort(groupArray(power)) AS powers, ${toWholeTokens('sum(units)', 'any(decimals)')} AS total, ${QUORUM} AS quorum FROM
@@ -80,7 +96,7 @@ export const governanceConcentrationRoute = defineRoute({
   one: delegatingDaoKind,
   query: { limit: limit('days', { default: 30, max: 366 }) },
   record: concentration,
-  datasets: [delegations],
+  datasets: [delegations, governors],
   mayHaveNoData: true,
   handle: async (call) => {
     const { found: dao, query } = call
@@ -90,6 +106,7 @@ export const governanceConcentrationRoute = defineRoute({
     const quorums = dao.votingToken?.quorums ?? []
     const params = {
       ...{ dao: dao.key, space: dao.votingToken?.space ?? '', ...days },
+      governors: dao.governors.map(({ proposalSpace }) => proposalSpace),
       quorum_days: quorums.map(({ from }) => Date.parse(from) / DAY_MS),
       quorum_powers: quorums.map(({ power }) => power ?? 0),
     }

@@ -24,13 +24,13 @@ import { daoKind } from '../../../route/entities.ts'
 /** The parameter for each additional member. */
 const BROUGHT = {
   ...Object.fromEntries(Object.keys(PROPOSAL_OF_SOURCE).map((name) => [name, 'source'])),
-  ...{ scoresExact: 'exact=true', scoresTotalExact: 'exact=true', body: 'include=body' },
+  ...{ scoresExact: 'exact=true', scoresTotalExact: 'exact=true', body: 'include=body', quorumState: 'include=quorum' },
 }
 
 const proposalWithParameters = detailedProposal
   .partial({
     ...{ source: true, outcome: true, timesEstimated: true, flagged: true, queuedAt: true, executableAt: true },
-    ...{ executedAt: true, canceledAt: true, scoresExact: true, scoresTotalExact: true, body: true },
+    ...{ executedAt: true, canceledAt: true, scoresExact: true, scoresTotalExact: true, body: true, quorumState: true },
   })
   .meta({ id: 'GovernanceProposalWithParameters', description: 'A proposal, with the members that parameters add.' })
 
@@ -74,7 +74,10 @@ export const governanceProposalsRoute = defineRoute({
   query: {
     source: sourceParameter,
     exact: exactParameter,
-    include: include(['body'], 'With `body`, the text of each proposal.'),
+    include: include(
+      ['body', 'quorum'],
+      'With `body`, the text of each proposal; with `quorum`, how near it is to its quorum.',
+    ),
     state: oneOf(STATES, 'Only proposals in this state.', 'closed').optional(),
     endsBefore: time(
       'Only proposals whose vote ends before this time, of all DAOs unless `id` or `name` selects one. With `state=active` and `sort=endsAt`, the next deadlines.',

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { daoTreasury, HOLDING_KINDS, NATIVE_COIN } from '../../../../shared/datasets/treasury.ts'
-import { idValue, numberOrNull } from '../../../../shared/record-values.ts'
-import type { Registry } from '../../../../shared/registry/registry.ts'
+import { ASSET, ASSET_VALUE, toChainParams } from '../../../../shared/datasets/treasury-holdings.ts'
+import { idValue } from '../../../../shared/record-values.ts'
 import { type Database, toStaleAt } from '../../../../shared/store/store.ts'
 import { toObject } from '../../../formats/formats.ts'
 import { HOLDING_HEADERS, LIST_HEADERS } from '../../../http/headers.ts'
@@ -11,23 +11,6 @@ import { toQuestions } from '../../../parameters/questions.ts'
 import { Problem } from '../../../problem/problem.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { daoKind } from '../../../route/entities.ts'
-
-/** The members that name an asset. */
-export const ASSET = {
-  symbol: z.string().describe('Symbol of the asset.'),
-  token: idValue.nullable().describe('Id of the token if this service has it; null if not.'),
-  contractAddress: z
-    .string()
-    .nullable()
-    .describe("Contract of the token; null for a chain's native coin, and if the source does not report it."),
-  chain: idValue.nullable().describe('Id of the chain; null if the source does not report it.'),
-}
-
-/** The members with the value of an amount of an asset. */
-export const ASSET_VALUE = {
-  priceUsd: numberOrNull.describe('Price of one unit of the asset in US dollars; null if no source has a price.'),
-  valueUsd: numberOrNull.describe('Value of the quantity in US dollars; null if `priceUsd` is null.'),
-}
 
 const holding = z
   .strictObject({
@@ -112,11 +95,6 @@ const toHeaders = ({ spam_count, price_sources }: Facts): Record<keyof typeof HO
   'X-Spam-Count': spam_count === null ? 'unknown' : String(spam_count),
 })
 
-const toParams = ({ chains }: Registry) => ({
-  chains: chains.map(({ slug }) => slug),
-  chain_ids: chains.map(({ id }) => id),
-})
-
 export const holdingsRoute = defineRoute({
   operation: 'listDaoHoldings',
   path: '/data/daos/treasury/holdings',
@@ -134,7 +112,7 @@ export const holdingsRoute = defineRoute({
     const { db, query, found: dao, registry, representation } = call
     checkPast(query.asOf, call.now())
     const isPast = query.asOf !== undefined
-    const params = { dao: dao.key, id: dao.id, at: query.asOf, ...toParams(registry) }
+    const params = { dao: dao.key, id: dao.id, at: query.asOf, ...toChainParams(registry) }
     const facts = await readFacts(db, params, isPast)
     requireHoldings(facts, isPast)
     const sort = questions.toSort(query.sort)

@@ -67,7 +67,7 @@ const LATEST = Date.parse('2100-01-01') / 1000
 /** Returns the time of Unix seconds, or null if no event of a governor can have it. */
 export const toTimeOrNull = (at: number) => (at >= EARLIEST && at < LATEST ? toIso(Math.round(at) * 1000) : null)
 
-const toPlace = ({ governor, event, time }: Happened) => ({
+const toIdentity = ({ governor, event, time }: Happened) => ({
   dao: governor.dao,
   space: governor.proposalSpace,
   proposal: toProposalId(governor, event.id),
@@ -93,7 +93,7 @@ function toEventRows(one: Happened): Candidate<GovernorsRow>[] {
         operations: toOperationIds(governor.address, event),
         calls: toCallKeys(event.actions),
       }
-      return [{ ...toPlace(one), kind: 'proposal', ...about }, ...toPeriodRows(one, event)]
+      return [{ ...toIdentity(one), kind: 'proposal', ...about }, ...toPeriodRows(one, event)]
     }
     case 'updated':
       return toUpdatedRows(one, event)
@@ -101,13 +101,13 @@ function toEventRows(one: Happened): Candidate<GovernorsRow>[] {
     case 'extended':
       return []
     case 'queued':
-      return [{ ...toPlace(one), kind: 'queued', executable_at: toTimeOrNull(Number(event.eta)) }]
+      return [{ ...toIdentity(one), kind: 'queued', executable_at: toTimeOrNull(Number(event.eta)) }]
     case 'started': {
       const times = { starts_at: toTimeOrNull(Number(event.start)), ends_at: toTimeOrNull(Number(event.end)) }
-      return [{ ...toPlace(one), kind: 'times', ...times, is_estimated: false }]
+      return [{ ...toIdentity(one), kind: 'times', ...times, is_estimated: false }]
     }
     default:
-      return [{ ...toPlace(one), kind: event.kind, tx: log.transactionHash }]
+      return [{ ...toIdentity(one), kind: event.kind, tx: log.transactionHash }]
   }
 }
 
@@ -115,12 +115,12 @@ const toTextRow = (description: string) => ({ title: toTitle(description), body:
 
 /** Text and actions are separate kinds, because an update may have only one of them. */
 function toUpdatedRows(one: Happened, { description, actions }: Updated): Candidate<GovernorsRow>[] {
-  const place = toPlace(one)
+  const identity = toIdentity(one)
   return [
-    ...(description === undefined ? [] : [{ ...place, kind: 'updated', ...toTextRow(description) } as const]),
+    ...(description === undefined ? [] : [{ ...identity, kind: 'updated', ...toTextRow(description) } as const]),
     ...(actions === undefined
       ? []
-      : [{ ...place, kind: 'actions', actions: actions.map(decodeAction), calls: toCallKeys(actions) } as const]),
+      : [{ ...identity, kind: 'actions', actions: actions.map(decodeAction), calls: toCallKeys(actions) } as const]),
   ]
 }
 
@@ -129,8 +129,8 @@ function toPeriodRows(one: Happened, { period }: Created): Candidate<GovernorsRo
   if (period !== 'immediate') return []
   const length = findLength(one)
   const end = length === undefined ? null : toIso((one.time + length) * 1000)
-  const { at, ...place } = toPlace(one)
-  return [{ ...place, at, kind: 'times', starts_at: at, ends_at: end, is_estimated: false }]
+  const { at, ...identity } = toIdentity(one)
+  return [{ ...identity, at, kind: 'times', starts_at: at, ends_at: end, is_estimated: false }]
 }
 
 /** Returns the length of a vote that starts with the event, in seconds, or undefined if the registry has none. */
@@ -167,7 +167,7 @@ function toVoteRows(parts: readonly Vote[]): Candidate<GovernorsRow>[] {
   const faults = counted.flatMap(({ fault }) => fault ?? [])
   return [
     {
-      ...{ ...toPlace(first), kind: 'vote', address: event.voter, choice, voting_power: power, ...exact },
+      ...{ ...toIdentity(first), kind: 'vote', address: event.voter, choice, voting_power: power, ...exact },
       ...(faults.length === 0 ? {} : { [OMITTED]: faults }),
     },
   ]

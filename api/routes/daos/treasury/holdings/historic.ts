@@ -1,67 +1,11 @@
-import { z } from 'zod'
-import { daoTreasury, HOLDING_KINDS, NATIVE_COIN } from '../../../../../shared/datasets/treasury.ts'
+import { daoTreasury, HOLDING_KINDS } from '../../../../../shared/datasets/treasury.ts'
+import { dailyHolding, selectDailyHoldings, toChainParams } from '../../../../../shared/datasets/treasury-holdings.ts'
 import { END_OF_TIME } from '../../../../../shared/intervals.ts'
-import { timeValue } from '../../../../../shared/record-values.ts'
-import type { Registry } from '../../../../../shared/registry/registry.ts'
 import { answerRecords, defineKeyset, inTables, type SortPart, toOwned } from '../../../../formats/formats.ts'
 import { oneOf, page, time } from '../../../../parameters/kinds.ts'
 import { defineRoute } from '../../../../route/define-route.ts'
 import { daoKind } from '../../../../route/entities.ts'
 import { checkRange, order } from '../../../../series/series.ts'
-import { ASSET, ASSET_VALUE } from '../holdings.ts'
-
-const record = z
-  .strictObject({
-    recordedAt: timeValue.describe('The first moment of the day, in UTC.'),
-    ...ASSET,
-    kind: z
-      .enum(HOLDING_KINDS)
-      .nullable()
-      .describe(
-        "The DAO's own token, a stablecoin in the list of this service, or another asset; null if only totals per token are stored.",
-      ),
-    quantity: z.number().describe('How many tokens, at all addresses together.'),
-    ...ASSET_VALUE,
-  })
-  .meta({ id: 'DailyHolding', description: 'The amount of one asset in a treasury on one day, on one chain.' })
-
-/** The parameters of `toDailyHoldings`. */
-export const toChainParams = ({ chains }: Registry) => ({
-  chains: chains.map(({ slug }) => slug),
-  chain_ids: chains.map(({ id }) => id),
-})
-
-/**
- * SQL for the stored holdings of a row without their addresses. `asset` is unique among the assets of a chain: two of
- * them may have one symbol.
- */
-const PARTS =
-  'arrayMap(one -> tuple(one.chain, one.contract, one.symbol, one.quantity, one.value_usd, one.kind, ifNull(one.contract, one.symbol)), holdings)'
-/** SQL for the same tuples of a row that has only totals per token. */
-const TOTALS = `arrayMap((one, place) -> tuple('', CAST(NULL AS Nullable(String)), one.symbol, one.quantity, one.value_usd, '', toString(place)),
-      tokens, arrayEnumerate(tokens))`
-
-/**
- * SQL for the assets of each day, all addresses of a chain together: `dao`, `observed_at`, `symbol`, `token`, `contract`, `chain`,
- * `kind`, `quantity`, `value_usd`, and `chain_name` and `asset`, which are unique together in a day. `days` selects rows of
- * the table.
- */
-export const toDailyHoldings = (days: string, isWanted = 'true'): string => `
-SELECT h.dao AS dao, h.observed_at AS observed_at, h.symbol AS symbol, nullIf(t.id, '') AS token, nullIf(h.contract, '${NATIVE_COIN}') AS contract,
-  nullIf(h.chain_id, '') AS chain, nullIf(h.kind, '') AS kind, h.quantity AS quantity, h.value_usd AS value_usd,
-  h.chain_name AS chain_name, h.asset AS asset
-FROM
-(
-  SELECT dao, observed_at, one.1 AS chain_name, one.7 AS asset, any(one.2) AS contract, any(one.3) AS symbol, any(one.6) AS kind,
-    transform(chain_name, {chains: Array(String)}, {chain_ids: Array(String)}, '') AS chain_id,
-    sum(one.4) AS quantity, if(countIf(isNull(one.5)) > 0, NULL, sum(one.5)) AS value_usd
-  FROM (${days})
-  ARRAY JOIN if(empty(holdings), ${TOTALS}, ${PARTS}) AS one
-  WHERE ${isWanted}
-  GROUP BY dao, observed_at, chain_name, asset
-) AS h
-LEFT JOIN (SELECT id, chain_id, contract_address FROM tokens FINAL) AS t
-  ON t.chain_id = h.chain_id AND t.contract_address = ifNull(h.contract, '')`
 
 /** The position of the owner among the requested ones, from 1. */
 const POSITION = 'toUInt32(indexOf({owners: Array(UInt64)}, dao))'
@@ -101,13 +45,13 @@ WHERE dao IN {owners: Array(UInt64)}
 ORDER BY ${POSITION}, ${days}
 LIMIT {limit: UInt32} + 1`
   return `SELECT observed_at AS as_of, ${keyset.place} AS page_key, ${toRecord} AS record
-FROM (${toDailyHoldings(rows, IS_OF_KIND)})
+FROM (${selectDailyHoldings(rows, IS_OF_KIND)})
 WHERE true${keyset.isAfter(after)}
 ORDER BY ${keyset.order}
 LIMIT {limit: UInt32}`
 }
 
-const VALUES = 'observed_at, symbol, token, contract, chain, kind, quantity, value_usd / quantity, value_usd'
+const VALUES = 'observed_at, symbol, token, contract, chain, kind, quantity, price_usd, value_usd'
 
 export const holdingsHistoricRoute = defineRoute({
   operation: 'getDaoHoldingsHistory',
@@ -126,7 +70,7 @@ export const holdingsHistoricRoute = defineRoute({
     order: order('desc'),
     ...page('assets', { default: 1_000, max: 10_000 }),
   },
-  record,
+  record: dailyHolding,
   datasets: [daoTreasury],
   handle: async (call) => {
     const { query, now, registry, representation } = call
@@ -134,7 +78,7 @@ export const holdingsHistoricRoute = defineRoute({
     checkRange(query)
     const way = ORDERS[query.order ?? 'desc']
     const [position = 1, day = 0] = after === '' ? [] : way.keyset.read(after)
-    const owned = toOwned(call, record, 'dao')
+    const owned = toOwned(call, dailyHolding, 'dao')
     const params = {
       ...owned.params,
       ...{ from: query.start ?? 0, to: query.end ?? END_OF_TIME },

@@ -1,6 +1,6 @@
 import { DataError } from '../../shared/errors.ts'
 import { CADENCES } from '../../shared/intervals.ts'
-import { LANES, type Lane } from '../../shared/queue/lanes.ts'
+import { QUEUE_CLASSES, type QueueClass } from '../../shared/queue/queue-classes.ts'
 import type { RegistryPart } from '../../shared/registry/source.ts'
 import type { Job } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
@@ -9,41 +9,45 @@ import { jobs } from '../jobs/list.ts'
 const ALERTS = 'alerts'
 
 /** One queue class of a dataset. */
-export interface JobLane {
+export interface JobQueue {
   readonly job: Job
-  readonly lane: Lane
+  readonly queueClass: QueueClass
 }
 
 /**
  * Returns the queue classes of a dataset. Datasets without history have no history queue, because it would always be
  * empty.
  */
-export const toLanes = ({ history }: Job): readonly Lane[] =>
-  LANES.filter((lane) => lane === 'live' || history !== undefined)
+export const toQueueClasses = ({ history }: Job): readonly QueueClass[] =>
+  QUEUE_CLASSES.filter((queueClass) => queueClass === 'live' || history !== undefined)
 
 /**
  * Parses WORKER_QUEUES: `all`, datasets (`prices`), cadences (`5m`) and `alerts`, separated by commas. With the suffix
  * `:live` or `:history`, a name selects only that queue class.
  * @throws DataError `config` for a name that matches no queue.
  */
-export function selectLanes(queues: readonly string[]): readonly JobLane[] {
+export function selectQueues(queues: readonly string[]): readonly JobQueue[] {
   const names = ['all', ALERTS, ...CADENCES, ...jobs.map(({ name }) => name)]
   const parsed = queues.map((queue) => {
-    const [name = '', lane, ...rest] = queue.split(':')
+    const [name = '', queueClass, ...rest] = queue.split(':')
     const isValid =
-      names.includes(name) && rest.length === 0 && (lane === undefined || LANES.some((one) => one === lane))
-    return { queue, name, lane, isValid }
+      names.includes(name) &&
+      rest.length === 0 &&
+      (queueClass === undefined || QUEUE_CLASSES.some((one) => one === queueClass))
+    return { queue, name, queueClass, isValid }
   })
   const unknown = parsed.filter(({ isValid }) => !isValid).map(({ queue }) => queue)
   if (unknown.length > 0) {
-    const allowed = `${names.join(', ')}, each alone or with ${LANES.map((lane) => `:${lane}`).join(' or ')}`
+    const allowed = `${names.join(', ')}, each alone or with ${QUEUE_CLASSES.map((queueClass) => `:${queueClass}`).join(' or ')}`
     throw new DataError('config', `WORKER_QUEUES: no queue is called ${unknown.join(', ')}; there are ${allowed}`)
   }
-  const isSelected = ({ job, lane }: JobLane) =>
+  const isSelected = ({ job, queueClass }: JobQueue) =>
     parsed.some(
-      (one) => ['all', job.name, job.cadence].includes(one.name) && (one.lane === undefined || one.lane === lane),
+      (one) =>
+        ['all', job.name, job.cadence].includes(one.name) &&
+        (one.queueClass === undefined || one.queueClass === queueClass),
     )
-  return jobs.flatMap((job) => toLanes(job).map((lane) => ({ job, lane }))).filter(isSelected)
+  return jobs.flatMap((job) => toQueueClasses(job).map((queueClass) => ({ job, queueClass }))).filter(isSelected)
 }
 
 /** Whether a worker for these queues evaluates the rules of alerts and sends their messages. */
@@ -51,5 +55,5 @@ export const servesAlerts = (queues: readonly string[]): boolean =>
   queues.some((queue) => queue === 'all' || queue === ALERTS)
 
 /** Returns the part of the registry that a worker for these queues needs. */
-export const toRegistryPart = (lanes: readonly JobLane[]): RegistryPart =>
-  lanes.some(({ job }) => job.dataset.needsDaos) ? 'whole' : 'tokens'
+export const toRegistryPart = (queues: readonly JobQueue[]): RegistryPart =>
+  queues.some(({ job }) => job.dataset.needsDaos) ? 'whole' : 'tokens'

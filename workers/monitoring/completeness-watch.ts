@@ -109,7 +109,7 @@ function reportOverdue(dataset: string, overdue: readonly OverdueEntity[], log: 
   const reasons = [...new Set(overdue.map(({ reason }) => reason ?? 'unknown reason'))].slice(0, MOST_REASONS)
   const entities = overdue.slice(0, MOST_NAMED).map(({ entity }) => entity.name)
   log.warn(
-    { dataset, lost: overdue.length, entities, reasons },
+    { dataset, overdue: overdue.length, entities, reasons },
     'entities are overdue: their newest slots are not stored',
   )
 }
@@ -118,7 +118,7 @@ function createGauges(toFound: () => Found | undefined, { datasets, registry, no
   createGauge(METRICS.datasetComplete, registry, (gauge) => {
     for (const [dataset, { complete }] of toFound()?.completeness ?? []) gauge.set({ dataset }, complete)
   })
-  createGauge(METRICS.datasetLost, registry, (gauge) => {
+  createGauge(METRICS.datasetOverdue, registry, (gauge) => {
     for (const [dataset, { overdue }] of toFound()?.completeness ?? []) gauge.set({ dataset }, overdue.length)
   })
   createGauge(METRICS.datasetMissing, registry, (gauge) => {

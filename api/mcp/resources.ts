@@ -5,8 +5,8 @@ import { nearestPath } from '../parameters/kinds.ts'
 import { Mistake } from './mistake.ts'
 import type { Source } from './source.ts'
 
-/** A resource: a path of the API with records. The tools name it without `/data/`. */
-export interface Topic {
+/** A resource: a path of the API with records. The tools take it as `topic`, without `/data/`. */
+export interface Resource {
   readonly name: string
   readonly path: string
   readonly operation: Operation
@@ -39,7 +39,7 @@ function toIntervals({ parameters }: Operation): readonly Interval[] {
 }
 
 /** If the JSON is one object around the records, the members are those of its list. */
-function toRecordMembers(document: OpenApi, operation: Operation): Pick<Topic, 'members' | 'isWrapped'> {
+function toRecordMembers(document: OpenApi, operation: Operation): Pick<Resource, 'members' | 'isWrapped'> {
   const schema = operation.responses[200].content['application/json']?.schema ?? {}
   const members = toDocumentedMembers(document, schema)
   const inside = members.filter(({ path }) => path.startsWith('data[].'))
@@ -48,7 +48,7 @@ function toRecordMembers(document: OpenApi, operation: Operation): Pick<Topic, '
   return { members: unwrapped, isWrapped: true }
 }
 
-function toTopic(document: OpenApi, path: string, operation: Operation): Topic {
+function toResource(document: OpenApi, path: string, operation: Operation): Resource {
   const has = (parameter: string) => operation.parameters.some(({ name }) => name === parameter)
   const id = operation.parameters.find(({ name }) => name === 'id')
   return {
@@ -64,27 +64,27 @@ function toTopic(document: OpenApi, path: string, operation: Operation): Topic {
   }
 }
 
-const topicsOf = new WeakMap<OpenApi, readonly Topic[]>()
+const resourcesOf = new WeakMap<OpenApi, readonly Resource[]>()
 
 /** Every resource, in the order of the documentation. */
-export async function readTopics(source: Source): Promise<readonly Topic[]> {
+export async function readResources(source: Source): Promise<readonly Resource[]> {
   const document = await source.document()
-  const cached = topicsOf.get(document)
+  const cached = resourcesOf.get(document)
   if (cached !== undefined) return cached
-  const topics = Object.entries(document.paths)
+  const resources = Object.entries(document.paths)
     .filter(([path]) => path.startsWith('/data/') && !EXCLUDED.has(path.slice('/data/'.length)))
-    .map(([path, { get }]) => toTopic(document, path, get))
-  topicsOf.set(document, topics)
-  return topics
+    .map(([path, { get }]) => toResource(document, path, get))
+  resourcesOf.set(document, resources)
+  return resources
 }
 
 /** @throws Mistake that names the most similar resource, or lists all resources if none is similar. */
-export async function findTopic(source: Source, name: string): Promise<Topic> {
-  const topics = await readTopics(source)
+export async function findResource(source: Source, name: string): Promise<Resource> {
+  const resources = await readResources(source)
   const requested = name.replace(/^\/?(data\/)?/, '')
-  const found = topics.find((topic) => topic.name === requested)
+  const found = resources.find((resource) => resource.name === requested)
   if (found !== undefined) return found
-  const names = topics.map((topic) => topic.name)
+  const names = resources.map((resource) => resource.name)
   const near = nearestPath(requested, names)
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`
   throw new Mistake(`There is no topic "${name}".${hint} Topics: ${names.join(', ')}.`)

@@ -62,13 +62,19 @@ export function createQueueMetrics(queues: readonly DatasetQueue[], registry: Re
   createGauge(METRICS.queueJobs, registry, async (gauge) => {
     const depths = await readOrNone()
     gauge.reset()
-    for (const { queue, state, jobs } of depths) gauge.set({ ...readQueueName(queue), state }, jobs)
+    for (const { queue, state, jobs } of depths) gauge.set({ ...toLabels(queue), state }, jobs)
   })
   createGauge(METRICS.queueOldest, registry, async (gauge) => {
     const depths = await readOrNone()
     gauge.reset()
-    for (const { queue, state, oldest } of depths) gauge.set({ ...readQueueName(queue), state }, oldest)
+    for (const { queue, state, oldest } of depths) gauge.set({ ...toLabels(queue), state }, oldest)
   })
+}
+
+/** Dashboards and alerts know the queue class by the label `lane`. */
+function toLabels(queue: string) {
+  const { dataset, queueClass } = readQueueName(queue)
+  return { dataset, lane: queueClass }
 }
 
 async function readDepths(queues: readonly DatasetQueue[]): Promise<readonly Depth[]> {

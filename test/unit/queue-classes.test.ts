@@ -1,11 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { readQueueName, toQueueName } from '../../shared/queue/queues.ts'
 import { jobs } from '../../workers/jobs/list.ts'
-import { selectLanes, toRegistryPart } from '../../workers/programs/lanes.ts'
+import { selectQueues, toRegistryPart } from '../../workers/programs/queue-classes.ts'
 
-const select = (queues: string) => selectLanes(queues.split(',')).map(({ job, lane }) => toQueueName(job.name, lane))
+const select = (queues: string) =>
+  selectQueues(queues.split(',')).map(({ job, queueClass }) => toQueueName(job.name, queueClass))
 
-describe('selectLanes', () => {
+describe('selectQueues', () => {
   it('selects both queue classes of datasets and cadences, or one of them', () => {
     expect(select('prices')).toEqual(['prices', 'prices-history'])
     expect(select('prices:history')).toEqual(['prices-history'])
@@ -22,21 +23,21 @@ describe('selectLanes', () => {
   })
 
   it.each(['weather', 'prices:past', 'prices:', 'prices:live:history'])('rejects %s', (queue) => {
-    expect(() => selectLanes(['tvl', queue])).toThrow(
+    expect(() => selectQueues(['tvl', queue])).toThrow(
       expect.objectContaining({ code: 'config', message: expect.stringContaining(`no queue is called ${queue};`) }),
     )
   })
 })
 
 it('toRegistryPart returns tokens for queues that need no DAOs', () => {
-  expect(toRegistryPart(selectLanes(['5m', 'holders:live']))).toBe('tokens')
-  expect(toRegistryPart(selectLanes(['prices', 'treasury']))).toBe('whole')
+  expect(toRegistryPart(selectQueues(['5m', 'holders:live']))).toBe('tokens')
+  expect(toRegistryPart(selectQueues(['prices', 'treasury']))).toBe('whole')
 })
 
 it('readQueueName returns the dataset and queue class of a queue name', () => {
   for (const { name: dataset } of jobs) {
-    for (const lane of ['live', 'history'] as const)
-      expect(readQueueName(toQueueName(dataset, lane))).toEqual({ dataset, lane })
+    for (const queueClass of ['live', 'history'] as const)
+      expect(readQueueName(toQueueName(dataset, queueClass))).toEqual({ dataset, queueClass })
   }
 })
 

@@ -1,9 +1,12 @@
 import type { Registry } from 'prom-client'
 import { createCounter, METRICS } from '../../shared/telemetry/metric-list.ts'
 
+/** Dashboards and alerts know a missed slot by the label `lost`. */
+const LABELS = { enqueued: 'enqueued', missed: 'lost' } as const
+
 /** Counters of a scheduler. */
 export interface SlotMetrics {
-  slots(dataset: string, outcome: 'enqueued' | 'lost', count: number): void
+  slots(dataset: string, outcome: keyof typeof LABELS, count: number): void
   failed(dataset: string): void
 }
 
@@ -12,11 +15,11 @@ export function createSlotMetrics(datasets: readonly string[], registry: Registr
   const slots = createCounter(METRICS.slots, registry)
   const failures = createCounter(METRICS.tickFailures, registry)
   for (const dataset of datasets) {
-    for (const outcome of ['enqueued', 'lost']) slots.inc({ dataset, outcome }, 0)
+    for (const outcome of Object.values(LABELS)) slots.inc({ dataset, outcome }, 0)
     failures.inc({ dataset }, 0)
   }
   return {
-    slots: (dataset, outcome, count) => slots.inc({ dataset, outcome }, count),
+    slots: (dataset, outcome, count) => slots.inc({ dataset, outcome: LABELS[outcome] }, count),
     failed: (dataset) => failures.inc({ dataset }),
   }
 }

@@ -1,0 +1,107 @@
+import { setImmediate } from 'node:timers/promises'
+
+/** Voters with the same choices, from the ids of the proposals that they voted on. */
+export interface Vector {
+  /** A code of the choice for each proposal of the window; 0 if they did not vote. Null if it is not compared with others. */
+  readonly choices: Uint32Array | null
+  readonly power: number
+  readonly voters: number
+}
+
+/** Vectors that vote alike, by their indexes. */
+export interface Bloc {
+  readonly vectors: readonly number[]
+  readonly power: number
+  readonly voters: number
+}
+
+/** Two voters are linked if their choices differ on at most this share of the proposals. */
+export const MOST_DIFFERENT = 0.34
+
+/** How long other requests may wait for the comparison of vectors, in milliseconds. */
+const TURN_MS = 20
+
+function createSets(size: number) {
+  const parents = Int32Array.from({ length: size }, (_, at) => at)
+  const rootOf = (at: number): number => {
+    let root = at
+    while (parents[root] !== root) root = parents[root] as number
+    while (parents[at] !== root) [parents[at], at] = [root, parents[at] as number]
+    return root
+  }
+  const join = (one: number, other: number) => {
+    parents[rootOf(one)] = rootOf(other)
+  }
+  return { rootOf, join }
+}
+
+function areAlike(one: Uint32Array, other: Uint32Array, most: number): boolean {
+  let different = 0
+  for (let at = 0; at < one.length; at += 1) if (one[at] !== other[at] && ++different > most) return false
+  return true
+}
+
+/**
+ * Groups voters into blocs by single linkage: two voters are in one bloc if a chain of voters links them. The result depends
+ * neither on the order of the voters nor on how many of them cast the same votes. Largest power first.
+ * @throws the reason of the signal.
+ */
+export async function findBlocs(vectors: readonly Vector[], proposals: number, signal: AbortSignal): Promise<Bloc[]> {
+  // The product of a share and a number may be a little below a whole number.
+  const most = Math.floor(MOST_DIFFERENT * proposals + 1e-9)
+  const { rootOf, join } = createSets(vectors.length)
+  let began = performance.now()
+  for (const [at, { choices: one }] of vectors.entries()) {
+    if (one === null) continue
+    if (performance.now() - began > TURN_MS) {
+      await setImmediate()
+      signal.throwIfAborted()
+      began = performance.now()
+    }
+    for (let next = at + 1; next < vectors.length; next += 1) {
+      const other = vectors[next]?.choices
+      if (other && rootOf(at) !== rootOf(next) && areAlike(one, other, most)) join(at, next)
+    }
+  }
+  const blocs = new Map<number, number[]>()
+  for (const at of vectors.keys()) blocs.set(rootOf(at), [...(blocs.get(rootOf(at)) ?? []), at])
+  const sum = (own: readonly number[], member: 'power' | 'voters') =>
+    own.reduce((all, at) => all + (vectors[at]?.[member] ?? 0), 0)
+  return [...blocs.values()]
+    .map((own) => ({ vectors: own, power: sum(own, 'power'), voters: sum(own, 'voters') }))
+    .sort((a, b) => b.power - a.power || b.voters - a.voters || (a.vectors[0] ?? 0) - (b.vectors[0] ?? 0))
+}
+
+/** Entropies of shares in bits; null without any share. */
+export interface Entropies {
+  /** -log2 of the largest share. */
+  readonly min: number | null
+  /** Shannon's entropy. */
+  readonly shannon: number | null
+}
+
+export function toEntropies(sizes: readonly number[]): Entropies {
+  const all = sizes.reduce((sum, size) => sum + size, 0)
+  if (all === 0) return { min: null, shannon: null }
+  const shares = sizes.filter((size) => size > 0).map((size) => size / all)
+  const largest = shares.reduce((most, share) => Math.max(most, share), 0)
+  // Zero and not its negative.
+  const toBits = (value: number) => (value === 0 ? 0 : -value)
+  return {
+    min: toBits(Math.log2(largest)),
+    shannon: toBits(shares.reduce((sum, share) => sum + share * Math.log2(share), 0)),
+  }
+}
+
+/** The smallest number of sizes with half of their sum, from the largest on; null if the sum is 0. */
+export function countHalf(sizes: readonly number[]): number | null {
+  const all = sizes.reduce((sum, size) => sum + size, 0)
+  if (all === 0) return null
+  let reached = 0
+  const sorted = [...sizes].sort((a, b) => b - a)
+  const last = sorted.findIndex((size) => {
+    reached += size
+    return reached * 2 >= all
+  })
+  return last + 1
+}

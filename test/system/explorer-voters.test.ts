@@ -1,0 +1,91 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findBarriers, hasBrowser, isWide, startBrowser, type TestBrowser } from '../support/browser.ts'
+import { DEMO_NOW, type Demo, startDemo } from '../support/demo.ts'
+
+const UNISWAP = '893ec80ae8dcc44e6c2a0b49'
+const NEVER_VOTED = `0x${'12'.repeat(20)}`
+
+interface Vote {
+  readonly proposal: string
+  readonly votingPower: number
+  readonly choiceText: string | null
+}
+
+describe.skipIf(!hasBrowser)('page of a voter', () => {
+  let demo: Demo
+  let browser: TestBrowser
+  let delegate: string
+  beforeAll(async () => {
+    demo = await startDemo()
+    browser = await startBrowser()
+    const [first] = await get<{ delegate: string }[]>(`delegates?id=${UNISWAP}&sort=-votesCast&limit=1`)
+    delegate = first?.delegate ?? ''
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await demo?.close()
+  })
+
+  const get = async <T>(query: string) => (await (await fetch(`${demo.url}/data/daos/governance/${query}`)).json()) as T
+  const votesOf = (voter: string) =>
+    get<Vote[]>(`votes?id=${UNISWAP}&source=all&filter=voter=${voter}&include=choiceText&limit=10000`)
+  const open = (path: string, options: Parameters<TestBrowser['open']>[1] = {}) =>
+    browser.open(demo.url + path, { now: DEMO_NOW, ...options })
+  const region = (page: Page, name: string) => page.getByRole('region', { name, exact: true })
+  const settled = (page: Page) => page.locator('.loading, [aria-busy=true]').first().waitFor({ state: 'detached' })
+
+  it('is linked from the delegates of a DAO, and lists its votes as the API has them', async () => {
+    const { page, wrong, close } = await open(`/daos/${UNISWAP}?tab=governance`)
+    const link = region(page, 'Top delegates').getByRole('link').first()
+    const address = new URL((await link.getAttribute('href')) ?? '', `${demo.url}/`).pathname.split('/').at(-1) ?? ''
+    await link.click()
+    await region(page, 'Votes in Uniswap').locator('tbody tr').first().waitFor()
+    await settled(page)
+    const votes = await votesOf(address)
+    expect(votes.length).toBeGreaterThan(1)
+    const rows = region(page, 'Votes in Uniswap').locator('tbody tr')
+    expect(await rows.count()).toBe(Math.min(100, votes.length))
+    const [first] = votes
+    expect(await rows.first().getByRole('link').getAttribute('href')).toBe(
+      `daos/${UNISWAP}/proposals/${first?.proposal}`,
+    )
+    expect(await rows.first().textContent()).toContain(first?.choiceText)
+    expect(Number(await rows.first().locator('td.number data').getAttribute('value'))).toBe(first?.votingPower)
+    await rows.first().getByRole('link').click()
+    await region(page, 'Result').waitFor()
+    expect(wrong).toEqual([])
+    await close()
+  })
+
+  it('exports all votes, within four actions from the front page', async () => {
+    const { page, close } = await open('/')
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type(delegate)
+    await page.getByRole('option', { name: /Votes and delegations/ }).waitFor()
+    await page.keyboard.press('Enter')
+    const card = region(page, 'Votes in Uniswap')
+    await card.getByText('Open as').click()
+    const href = await card.getByRole('link', { name: 'CSV', exact: true }).getAttribute('href')
+    const lines = (await (await fetch(href ?? '')).text()).trimEnd().split('\n')
+    expect(lines.length - 1).toBe((await votesOf(delegate)).length)
+    expect(lines[0]).toContain('choiceText')
+    await close()
+  })
+
+  it('fits a small phone without accessibility errors, also without votes', async () => {
+    for (const path of [`/voters/${delegate}`, `/voters/${NEVER_VOTED}`]) {
+      const { page, wrong, close } = await open(path, { screen: 'small phone', scheme: 'dark' })
+      await region(page, 'DAOs').locator('.shown').waitFor()
+      await settled(page)
+      if (path.endsWith(NEVER_VOTED)) {
+        await page.getByText('has not voted in a known DAO').waitFor()
+        expect(await page.getByRole('region', { name: /^Votes in/ }).count()).toBe(0)
+      }
+      expect(await isWide(page), path).toBe(false)
+      expect(await findBarriers(page), path).toEqual([])
+      expect(wrong).toEqual([])
+      await close()
+    }
+  })
+})
