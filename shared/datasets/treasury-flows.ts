@@ -9,7 +9,7 @@ import { MOST_SYMBOL } from './treasury.ts'
 export const FLOW_DIRECTIONS = ['in', 'out', 'internal', 'swap'] as const
 export const FLOW_KINDS = ['spam', 'internal', 'swap', 'investment', 'mint', 'burn', 'income', 'spending'] as const
 /** The side of a leg of a swap. */
-export const FLOW_LEGS = ['in', 'out'] as const
+const FLOW_LEGS = ['in', 'out'] as const
 
 export type FlowDirection = (typeof FLOW_DIRECTIONS)[number]
 export type FlowKind = (typeof FLOW_KINDS)[number]
