@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { countCases, SEED } from '../support/cases.ts'
 import { logAt, timeAt, toGovernorChain } from '../support/governor-chain.ts'
 import {
@@ -105,6 +106,12 @@ describe("proposals in OpenZeppelin's timelock", () => {
     expect(await proposals('ens')).toMatchObject([
       { outcome: 'executed', executedAt: timeAt(20_000), executableAt: timeAt(320 + 2 * DAY_BLOCKS), canceledAt: null },
     ])
+    const rows = await pipeline.database.db.rows({
+      name: 'executed-tx',
+      sql: "SELECT executed_tx FROM dao_proposal_details FINAL WHERE executed_tx != ''",
+      schema: z.object({ executed_tx: z.string() }),
+    })
+    expect(rows).toEqual([{ executed_tx: logs.at(-1)?.transactionHash }])
   })
 
   it('are queued again, with the new time, if their operation is scheduled again', async () => {

@@ -25,7 +25,7 @@ const splitLine = (line: string): string[] =>
     field.startsWith('"') ? field.slice(1, -1).replaceAll('""', '"') : field,
   )
 
-export const DECIMALS = 18
+const DECIMALS = 18
 
 /** A decimal text in units of 10^-`digits`; no float is involved. */
 export function toUnits(text: string, digits = DECIMALS): bigint {
