@@ -8,7 +8,7 @@ export const personMembers = {
     'Proposals on governors at whose start it had delegated power; null if the power at that time is unknown.',
   ),
   participationWhenEligible: numberOrNull.describe(
-    'Share of the `eligible` proposals that it voted on, as a fraction.',
+    'Share of the `eligible` proposals that it voted on, as a fraction; null if there are none or `eligible` is null.',
   ),
   participationByPower: numberOrNull.describe(
     'Power that it cast on governors, divided by the power that it had at the start of each of their proposals, as a fraction; null if that is unknown or 0.',
@@ -22,6 +22,6 @@ export const personMembers = {
     'Median of the hours from its last vote on a proposal to the end of the proposal; null without a vote.',
   ),
   withMajorityShare: numberOrNull.describe(
-    'Share of its votes that were for the choice with the most power, as a fraction; votes for several choices and abstentions do not count.',
+    'Share of its votes that were for the choice with the most power, as a fraction; votes for several choices and abstentions do not count. Null if no vote counts.',
   ),
 }

@@ -8,7 +8,7 @@ const power = numberIn('voting power')
 /** How near a proposal is to its quorum. */
 export const quorumState = z
   .strictObject({
-    quorum: power.nullable().describe('Required voting power, as in `quorum`.'),
+    quorum: power.nullable().describe('Required voting power, as in `quorum`; null if unknown.'),
     counted: z
       .enum(GOVERNOR_COUNTED)
       .nullable()

@@ -6,8 +6,6 @@ export type Proposal = Answer<'/data/daos/governance/proposals'>[number]
 
 const NO_QUORUM_KNOWN = 'The source does not report the quorum, or which votes count for it.'
 
-export type Proposal = Answer<'/data/daos/governance/proposals'>[number]
-
 /** The result of a vote: passed, failed, no quorum, the chosen one of several, or the leading choice of an open vote. */
 export function VoteResult({ of }: { of: Proposal }) {
   const result = toResult(of)

@@ -50,6 +50,8 @@ const input = z.strictObject({
       ...{ source: text, state: text, proposal: text, basis: text, dataset: text, endsBefore: text, address: text },
       ...{ of: text, top: text, weights: text, cap: text, rebalance: text, costBps: text, base: text },
       ...{ include: text, exact: text, rule: text, kind: text, period: text, days: text, points: text, fill: text },
+      ...{ asset: text, assets: text, burn: text, by: text, counterparty: text, direction: text, minUsd: text },
+      ...{ proposals: text, spam: text, table: text, wallet: text, window: text },
     })
     .catchall(z.string())
     .optional()

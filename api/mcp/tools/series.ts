@@ -34,6 +34,8 @@ const NOT_IN_WHERE = 'id name start end interval points order fill limit cursor 
   ' ',
 )
 
+const text = z.string().optional()
+
 const input = z.strictObject({
   topic: z.string().max(80).describe('One with intervals: tokens/historic-financial, index/historic.'),
   of: z.string().max(200).optional().describe('Name, symbol or id of the token or DAO.'),
@@ -47,7 +49,7 @@ const input = z.strictObject({
   end: z.string().optional().describe('Exclusive; now without it.'),
   interval: z.enum(INTERVALS).optional().describe('Without it the finest with at most `points`.'),
   points: z.int().min(2).max(400).default(200).describe('Most rows, up to 400, default 200.'),
-  where: z.object({ basis: z.string().optional(), include: z.string().optional() }).catchall(z.string()).optional(),
+  where: z.object({ basis: text, by: text, include: text }).catchall(z.string()).optional(),
 })
 
 type SeriesCall = Call<z.output<typeof input>>
