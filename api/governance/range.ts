@@ -25,7 +25,7 @@ export const rangeParameters = {
   source: oneOf(
     [...SOURCES, 'all'],
     'Only proposals on `snapshot`, or on a `governor`, which is a contract on a chain; default: `all`.',
-    'governor',
+    'snapshot',
   ).optional(),
 }
 

@@ -6,5 +6,5 @@ import { searchTool } from './tools/search.ts'
 import { seriesTool } from './tools/series.ts'
 import { statusTool } from './tools/status.ts'
 
-/** All tools. A new tool is one file and one line here; a test limits all descriptions together to 3,200 tokens. */
+/** All tools. A new tool is one file and one line here; a test limits all descriptions together to 3,400 tokens. */
 export const tools: readonly Tool[] = [searchTool, describeTool, queryTool, seriesTool, profileTool, statusTool]

@@ -3,7 +3,7 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/store.ts'
 import { storeMarket } from './market.ts'
 import { storeQuotes } from './quotes.ts'
-import { toFlow } from './stored-flows.ts'
+import { storeReadDays, toFlow } from './stored-flows.ts'
 
 const DAY = 86_400_000
 
@@ -244,7 +244,7 @@ async function storeFlows(db: Database, dao: number, now: number): Promise<void>
       ...{
         dao,
         wallet: address(1),
-        counterparty: address(20 + (n % 3)),
+        counterparty: address(20 + (n % 7)),
         at: new Date(now - n * 5 * DAY).toISOString(),
       },
       ...{ kind: n % 2 === 0 ? 'spending' : 'income', base_units: `${n + 1}${'0'.repeat(17)}` },
@@ -253,6 +253,8 @@ async function storeFlows(db: Database, dao: number, now: number): Promise<void>
     }),
   )
   await db.insert({ table: 'treasury_flows', rows })
+  const midnight = now - (now % DAY)
+  await storeReadDays(db, dao, midnight - 60 * DAY, midnight)
 }
 
 export async function storeEveryDataset(db: Database, registry: Registry, now: number): Promise<void> {
