@@ -42,7 +42,7 @@ function toQuery(path: string, isSingle: boolean): string {
   if (path === '/data/search') return 'q=a&limit=20'
   if (path === '/data/voters') return `address=${DELEGATE}`
   if (path.endsWith('delegates/historic')) return `name=aave&address=${DELEGATE}`
-  if (path.startsWith('/data/daos/treasury/flows')) return 'name=ens'
+  if (path.startsWith('/data/daos/treasury/flows')) return 'name=ethereum%20name%20service'
   return isSingle ? 'name=aave' : ''
 }
 
