@@ -70,6 +70,14 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
     tables: ['delegate_powers'],
   },
   treasury: { row: (value_usd) => ({ observed_at: AT, value_usd, tokens: [], source: 'x' }), column: 'value_usd' },
+  'treasury-flows': {
+    row: (block_number) => ({
+      ...{ recorded_at: AT, chain: 'ethereum', block_number, transaction_hash: '0x1', base_units: '1', occurrence: 0 },
+      ...{ sender: address(1), recipient: address(2), wallet: address(2), counterparty: address(1) },
+      ...{ direction: 'in', kind: 'income', rule: 'inflow', provider: 'x' },
+    }),
+    column: 'block_number',
+  },
   fees: { row: (fees_usd) => ({ observed_at: AT, fees_usd }), column: 'fees_usd' },
   ratings: {
     row: (overall_rating) => ({ observed_at: AT, rated_at: AT, overall_rating, source: 'x' }),
