@@ -186,8 +186,9 @@ export const toDayPrices = (assets: string): string => `
       WHERE interval_seconds = 86400 AND token IN (SELECT ${TOKEN_KEY} FROM (${assets}))
     ) AS r ON r.token = a.token
     UNION ALL
-    SELECT toString(chain) AS chain, contract_address, day, price_usd, 2 FROM holding_prices FINAL
-    WHERE (contract_address, toString(chain)) IN (SELECT contract_address, chain FROM (${assets}))
+    SELECT toString(h.chain) AS chain, h.contract_address, h.day, quantileExact(0.5)(h.price_usd), 2 FROM holding_prices AS h FINAL
+    WHERE (h.contract_address, toString(h.chain)) IN (SELECT contract_address, chain FROM (${assets}))
+    GROUP BY h.chain, h.contract_address, h.day
   )
   GROUP BY chain, contract_address, day`
 

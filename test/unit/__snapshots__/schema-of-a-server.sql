@@ -1543,26 +1543,30 @@ CREATE TABLE IF NOT EXISTS holding_prices
     contract_address String CODEC(ZSTD(1)),
     chain            LowCardinality(String),
     day              Date CODEC(Delta, ZSTD(1)),
+    dao              UInt64 CODEC(ZSTD(1)),
     price_usd        Float64 CODEC(ZSTD(1)),
     collected_at     DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1))
 )
 ENGINE = ReplacingMergeTree(collected_at)
-ORDER BY (contract_address, chain, day)
+ORDER BY (contract_address, chain, day, dao)
 SETTINGS index_granularity = 1024;
 
 ALTER TABLE holding_prices MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS holding_prices_mv TO holding_prices AS
 SELECT if(holding.contract = '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee', '', assumeNotNull(holding.contract)) AS contract_address,
-  holding.chain AS chain, toDate(observed_at, 'UTC') AS day, assumeNotNull(holding.value_usd / holding.quantity) AS price_usd, collected_at
-FROM (SELECT arrayJoin(holdings) AS holding, observed_at, collected_at FROM dao_treasuries)
-WHERE isNotNull(holding.contract) AND holding.value_usd > 0 AND holding.quantity > 0;
+  holding.chain AS chain, toDate(observed_at, 'UTC') AS day, dao,
+  sum(assumeNotNull(holding.value_usd)) / sum(holding.quantity) AS price_usd, collected_at
+FROM (SELECT dao, arrayJoin(holdings) AS holding, observed_at, collected_at FROM dao_treasuries)
+WHERE isNotNull(holding.contract) AND holding.value_usd > 0 AND holding.quantity > 0
+GROUP BY contract_address, chain, day, dao, collected_at;
 
-INSERT INTO holding_prices (contract_address, chain, day, price_usd, collected_at)
-SELECT if(holding.contract = '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee', '', assumeNotNull(holding.contract)),
-  holding.chain, toDate(observed_at, 'UTC'), assumeNotNull(holding.value_usd / holding.quantity), collected_at
-FROM (SELECT arrayJoin(holdings) AS holding, observed_at, collected_at FROM dao_treasuries FINAL)
-WHERE isNotNull(holding.contract) AND holding.value_usd > 0 AND holding.quantity > 0;
+INSERT INTO holding_prices (contract_address, chain, day, dao, price_usd, collected_at)
+SELECT if(holding.contract = '0xeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee', '', assumeNotNull(holding.contract)) AS contract_address,
+  holding.chain AS chain, toDate(observed_at, 'UTC') AS day, dao, sum(assumeNotNull(holding.value_usd)) / sum(holding.quantity), collected_at
+FROM (SELECT dao, arrayJoin(holdings) AS holding, observed_at, collected_at FROM dao_treasuries FINAL)
+WHERE isNotNull(holding.contract) AND holding.value_usd > 0 AND holding.quantity > 0
+GROUP BY contract_address, chain, day, dao, collected_at;
 
 ALTER TABLE governors_in ADD COLUMN IF NOT EXISTS tx String;
 
