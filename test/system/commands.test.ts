@@ -45,12 +45,15 @@ describe('exit code of npm run gaps', () => {
     storeMarket(database.db, { keys: tokens.map(({ key }) => key), until, points, stepMs: STEP })
   const now = () => toBucketStart(Date.now(), '5m')
 
-  /** Records the last `buckets` of every token as wanted and stored, except those of `isOmitted`. */
+  /**
+   * Records the last `buckets` of every token as wanted and stored, except those of `isOmitted`. The next one is stored, too: it may
+   * begin while the command runs.
+   */
   async function cover(buckets: number, isOmitted: (ago: number) => boolean = () => false) {
     const { db } = database
     const last = now() / STEP
     await recordExpected(db, prices.dataset, [{ entity: ALL_ENTITIES, from: (last - buckets) * STEP, interval: '5m' }])
-    const numbers = Array.from({ length: buckets + 1 }, (_, ago) => ago).filter((ago) => !isOmitted(ago))
+    const numbers = Array.from({ length: buckets + 2 }, (_, place) => place - 1).filter((ago) => !isOmitted(ago))
     const reports = tokens.flatMap(({ key }) =>
       union(numbers.map((ago) => ({ first: last - ago, last: last - ago }))).map((run) => ({
         ...{ entity: key, state: 'stored' as const, provider: 'coingecko', seconds: 300 },
