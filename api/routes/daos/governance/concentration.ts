@@ -26,9 +26,6 @@ const concentration = z
     quorum: numberOrNull.describe(
       'Power that a proposal needs, in whole tokens: that of the last proposal whose vote started by then, or a constant of the governor; null if it is unknown.',
     ),
-    quorumShare: numberOrNull.describe(
-      'The quorum divided by all delegated power, as a fraction; above 1 it cannot be reached. Null if one of both is unknown or 0.',
-    ),
     quorumReachableBy: countOrNull.describe(
       'Smallest number of delegates that reach the quorum; null if all together have less, or if the quorum is unknown.',
     ),
@@ -40,7 +37,7 @@ const RECORD = toObject(
   `fromUnixTimestamp64Milli(toInt64(day) * 86400000 + 86399999, 'UTC'), total, if(total > 0, arraySum(arraySlice(powers, 1, 10)) / total, NULL),
   if(total > 0, arrayFirstIndex(sum -> sum * 2 >= total, arrayCumSum(powers)), NULL),
   if(total > 0, (length(powers) + 1 - 2 * arraySum(arrayMap((power, place) -> power * place, powers, arrayEnumerate(powers))) / total) / length(powers), NULL),
-  quorum, if(total > 0, quorum / total, NULL), nullIf(arrayFirstIndex(sum -> ifNull(sum >= quorum, false), arrayCumSum(powers)), 0)`,
+  quorum, nullIf(arrayFirstIndex(sum -> ifNull(sum >= quorum, false), arrayCumSum(powers)), 0)`,
 )
 
 /** The value of the last day until `day`; an array has 0 before its first element, which stands for unknown. */
