@@ -1,4 +1,4 @@
-/** What is known of a proposal's result. */
+/** The result of a proposal, as far as it is known. */
 export type Result =
   /** Nothing yet: no votes, or the choices are not known. */
   | { readonly kind: 'unknown' }
