@@ -35,7 +35,7 @@ describe.skipIf(!hasBrowser)('components of the page', () => {
     expect(await partial.locator('tbody tr').count()).toBe(3)
     await card('Error').getByRole('button', { name: 'Try again' }).waitFor()
     await card('Not known').getByText('Not known: No provider has this token.').waitFor()
-    expect(await page.locator('.chart canvas').count()).toBe(7)
+    expect(await page.locator('.chart canvas').count()).toBe(8)
     const map = card('Treemap').getByRole('list', { name: 'Treasuries by value' })
     await map.getByRole('link', { name: 'First DAO $2.10B own token 60.00 %, stablecoins 30.00 %' }).waitFor()
     await map.getByRole('link', { name: 'Parts not known $400.00M its parts are not known' }).waitFor()

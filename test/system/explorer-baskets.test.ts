@@ -75,10 +75,10 @@ describe.skipIf(!hasBrowser)('page of baskets', () => {
       .evaluateAll((cells) => cells.map((cell) => Number(cell.getAttribute('value'))))
     const weights = rebalances.at(-1)?.members.map(({ weight }) => weight) ?? []
     expect(shown).toEqual(weights.sort((a, b) => b - a))
-    expect(await region(page, 'Basket and Index').locator('.key li').allTextContents()).toEqual([
-      expect.stringContaining('Basket'),
-      expect.stringContaining('Index'),
-    ])
+    // The lines of the chart are requests of their own.
+    await expect
+      .poll(() => region(page, 'Basket and Index').locator('.key li').allTextContents())
+      .toEqual([expect.stringContaining('Basket'), expect.stringContaining('Index')])
     for (const [card, columns] of [
       [/^Holdings from/, 'at,scheduledAt,token,symbol,weight,units,price,entered'],
       ['Rebalances', 'at,scheduledAt,decidedWith,members,turnover,cost,nav'],
