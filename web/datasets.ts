@@ -21,3 +21,6 @@ export const DATASET_TITLES = {
   'twitter-sentiment': 'Twitter sentiment',
   'dex-trades': 'DEX trades',
 } as const
+
+/** Datasets with a record a day that are read every hour, so that a day's record is at most an hour old. */
+export const READ_HOURLY: readonly string[] = ['governance', 'governors', 'delegations']

@@ -25,9 +25,15 @@ const toRange = (from: number, to: number) => ({
   to: new Date(NOW - 24 * HOUR + to * HOUR).toISOString(),
 })
 
+/** The token as its charts have it: no value is newer than their last point. */
+const CHARTED = {
+  ...TOKEN,
+  financialData: { ...TOKEN.financialData, lastUpdated: new Date(NOW - HOUR).toISOString() },
+}
+
 const ANSWERS: Readonly<Record<string, unknown>> = {
   '/data/status': { mode: 'live', upstream: 'Live providers.', datasets: [] },
-  '/data/tokens': [TOKEN],
+  '/data/tokens': [CHARTED],
   '/data/chains': [],
   '/data/daos/governance/summary': [{ _id: ID, proposals: 3 }],
   '/data/daos/governance/proposals': [
@@ -141,10 +147,15 @@ describe.skipIf(!hasBrowser)('chart of the explorer', () => {
     })
     const price = page.locator('.title .large')
     await price.getByText('$1.50').waitFor()
-    const newer = { ...TOKEN, financialData: { ...TOKEN.financialData, price: 1.75 } }
+    const financialData = { ...TOKEN.financialData, price: 1.75, lastUpdated: new Date(NOW).toISOString() }
+    const newer = { ...TOKEN, financialData }
     await page.route('**/data/tokens?*', (route) => route.fulfill({ json: [newer] }))
     await page.clock.fastForward(31_000)
     await price.getByText('$1.75').waitFor()
+    // The chart ends with the same value.
+    await expect
+      .poll(() => page.locator('output.point').first().textContent())
+      .toBe('10 Mar 2024, 12:02 UTC: Price $1.75')
     await close()
   })
 
@@ -219,7 +230,11 @@ describe.skipIf(!hasBrowser)('chart of the explorer', () => {
     for (let hour = 0; hour < 8; hour += 1) await page.keyboard.press('ArrowRight')
     await tip.getByText('▬ No data until 10 Mar 2024, 04:02 UTC: it answered 500').waitFor()
     await page.getByText('3 events').click()
-    await page.getByText('Filled or corrected until 9 Mar 2024, 16:02 UTC, stored 10 Mar 2024, 11:02 UTC').waitFor()
+    await page
+      .getByText(
+        'Values from 9 Mar 2024, 14:02 UTC to 9 Mar 2024, 16:02 UTC were added or corrected on 10 Mar 2024, 11:02 UTC',
+      )
+      .waitFor()
     const link = page.getByRole('link', { name: 'Vote ended: Raise the fee' })
     expect(await link.getAttribute('href')).toBe(`daos/${ID}/proposals/${ID}`)
     expect(await findBarriers(page)).toEqual([])

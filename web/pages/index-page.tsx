@@ -7,6 +7,7 @@ import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { TimeValue, Value } from '../parts/value.tsx'
 import { IndexChart } from './index-chart.tsx'
+import { useIndexNow } from './index-now.ts'
 
 const REMOVED_NOTE = 'Removed from the Index, without a price.'
 
@@ -149,23 +150,44 @@ function IndexToken() {
     <Card title="The Index Token" question={question} facts={token.received?.facts} hasTables={false}>
       <Shown of={token} what="the Index Token">
         {({ value, totalSupply, valueUsd, createdAt }) => (
-          <Stats>
-            <Stat name="Price">
-              <Value of={valueUsd} as="usd" />
-            </Stat>
-            <Stat name="ETH locked">
-              <Value of={Number(value)} as="amount" />
-            </Stat>
-            <Stat name="Supply">
-              <Value of={Number(totalSupply)} as="amount" />
-            </Stat>
-            <Stat name="Updated">
-              <TimeValue at={createdAt} />
-            </Stat>
-          </Stats>
+          <>
+            <Stats>
+              <Stat name="Price">
+                <Value of={valueUsd} as="usd" />
+              </Stat>
+              <Stat name="ETH locked">
+                <Value of={Number(value)} as="amount" />
+              </Stat>
+              <Stat name="Supply">
+                <Value of={Number(totalSupply)} as="amount" />
+              </Stat>
+              <Stat name="Updated">
+                <TimeValue at={createdAt} />
+              </Stat>
+            </Stats>
+            <p class="note">
+              Price and supply as the token's contract has them. The value of the Index is computed from the prices of
+              its members.
+            </p>
+          </>
         )}
       </Shown>
     </Card>
+  )
+}
+
+/** The newest value of the Index, and since when. */
+function Heading() {
+  const { valueUsd, failure } = useIndexNow()
+  return (
+    <div class="title">
+      <h1>Index</h1>
+      <span class="large">
+        {(valueUsd !== null || failure !== undefined) && (
+          <Value of={valueUsd} as="usd" why="No value was computed in the last 24 hours." />
+        )}
+      </span>
+    </div>
   )
 }
 
@@ -174,7 +196,7 @@ export function IndexPage() {
   return (
     <>
       <div class="about">
-        <h1>Index</h1>
+        <Heading />
         <p class="links">
           <a href="guides/index-methodology">Methodology</a>
           <a href="guides/index-values">Computing it yourself</a>
