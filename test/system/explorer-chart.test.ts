@@ -26,10 +26,7 @@ const toRange = (from: number, to: number) => ({
 })
 
 /** The token as its charts have it: no value is newer than their last point. */
-const CHARTED = {
-  ...TOKEN,
-  financialData: { ...TOKEN.financialData, lastUpdated: new Date(NOW - HOUR).toISOString() },
-}
+const CHARTED = { ...TOKEN, financialData: { ...TOKEN.financialData, lastUpdated: '2024-03-01T00:00:00.000Z' } }
 
 const ANSWERS: Readonly<Record<string, unknown>> = {
   '/data/status': { mode: 'live', upstream: 'Live providers.', datasets: [] },
@@ -240,6 +237,55 @@ describe.skipIf(!hasBrowser)('chart of the explorer', () => {
     expect(await findBarriers(page)).toEqual([])
     expect(wrong).toEqual([])
     await close()
+  })
+
+  it('cites a point in its address, with value, time and source to copy', async () => {
+    const permissions = ['clipboard-read', 'clipboard-write']
+    const { page, wrong, close } = await open('metric=price&range=24h&interval=1h', { permissions })
+    const chart = page.locator('.chart[data-drawn]').first()
+    await chart.focus()
+    await page.keyboard.press('Home')
+    await page.keyboard.press('ArrowRight')
+    await page.keyboard.press('Enter')
+    await page.waitForURL((url) => url.searchParams.get('at') === '2024-03-09T13:02:00Z')
+    const cited = page.url()
+    const text = (await page.locator('.cited p').textContent()) ?? ''
+    expect(text).toBe(
+      `Sample: Price, 24h by 1h: $${10 + Math.sin(1)}, 9 Mar 2024, 13:02 UTC. Source: dao-data, ${cited}, read 10 Mar 2024, 12:02 UTC.`,
+    )
+    await page.getByRole('button', { name: 'Copy citation' }).click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(text)
+    expect(await findBarriers(page)).toEqual([])
+    // A click cites another point, and a drag cites none.
+    const { x = 0, y = 0, width = 0 } = (await chart.boundingBox()) ?? {}
+    await page.mouse.click(x + width - 30, y + 60)
+    await expect.poll(() => page.url()).not.toBe(cited)
+    const other = page.url()
+    await page.mouse.move(x + width * 0.3, y + 60)
+    await page.mouse.down()
+    await page.mouse.move(x + width * 0.5, y + 60, { steps: 5 })
+    await page.mouse.up()
+    await page.getByRole('button', { name: 'Reset zoom' }).waitFor()
+    expect(page.url()).toBe(other)
+    await page.getByRole('button', { name: 'Remove' }).click()
+    await page.waitForURL((url) => !url.searchParams.has('at') && !url.searchParams.has('chart'))
+    expect(await page.locator('.cited').count()).toBe(0)
+    expect(wrong).toEqual([])
+    await close()
+    const reader = await explorer.open(new URL(cited).pathname + new URL(cited).search, {
+      ...{ now: NOW, prepare: (page: Page) => page.route('**/data/**', answer) },
+    })
+    await reader.page.locator('.chart .tip').getByText('9 Mar 2024, 13:02 UTC').waitFor()
+    expect(await reader.page.locator('.cited p').textContent()).toBe(text)
+    await reader.close()
+    const early = new URL(cited)
+    early.searchParams.set('at', '2023-01-01T00:00:00Z')
+    const late = await explorer.open(early.pathname + early.search, {
+      ...{ now: NOW, prepare: (page: Page) => page.route('**/data/**', answer) },
+    })
+    await late.page.getByText('The cited point is before this range.').waitFor()
+    await late.close()
   })
 
   it('zooms by keys, and shows the whole range again', async () => {

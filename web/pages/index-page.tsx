@@ -1,6 +1,7 @@
 import { useAnswer } from '../answers.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
+import { Choice, chosen } from '../parts/choice.tsx'
 import { HeatMap } from '../parts/heat-map.tsx'
 import { Mark } from '../parts/mark.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
@@ -22,13 +23,29 @@ const MemberLink = ({ of: { token, symbol } }: { of: Member }) => (
   </a>
 )
 
+/** The periods of contributions in days; the first one is part of every answer. */
+const CONTRIBUTED = ['1', '7', '30', '90'] as const
+
 function Members() {
-  const members = useAnswer(WEIGHTS)
+  const days = chosen('contribution', CONTRIBUTED, '1')
+  const question = days === '1' ? WEIGHTS : toQuestion('/data/index/weights', { sort: '-weight', days })
+  const members = useAnswer(question)
+  const period = days === '1' ? '24 h' : `${days} d`
+  const controls = (
+    <div class="choices">
+      <Choice
+        name="contribution"
+        label="Period of the contributions"
+        options={CONTRIBUTED.map((value) => ({ value, text: value === '1' ? '24 h' : `${value} d` }))}
+        value={days}
+      />
+    </div>
+  )
   return (
-    <Card title="Composition" question={WEIGHTS} facts={members.received?.facts}>
+    <Card title="Composition" question={question} facts={members.received?.facts} controls={controls}>
       <Shown of={members} what="members" isEmpty={(data) => data.length === 0}>
         {(data) => (
-          <RecordTable
+          <RecordTable<Member>
             caption="Members of the Index"
             records={data}
             keyOf={({ token }) => token}
@@ -43,10 +60,16 @@ function Members() {
                 cell: ({ weight }) => <Value of={weight} as="share" why={REMOVED_NOTE} />,
               },
               {
-                title: 'Contribution, 24 h',
+                title: `Contribution, ${period}`,
                 isNumber: true,
-                cell: ({ contribution24h }) => (
-                  <Value of={contribution24h} as="points" why="The Index had no value 24 hours before." />
+                cell: (member) => (
+                  <Value
+                    of={
+                      days === '1' ? member.contribution24h : 'contribution' in member ? member.contribution : undefined
+                    }
+                    as="points"
+                    why={`The Index had no value ${days === '1' ? '24 hours' : `${days} days`} before.`}
+                  />
                 ),
               },
               {

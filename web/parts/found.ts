@@ -1,4 +1,5 @@
 import { useAnswer } from '../answers.ts'
+import { END_OF_TIME } from '../clock.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 
 /** The former name by which a record was found, which its own name does not show. */
@@ -19,4 +20,24 @@ export function useFound(words: string, limit = 10) {
   )
   const isSearching = q !== '' && failure === undefined && (received === undefined || isBefore)
   return { records: q === '' || isSearching ? [] : (received?.data ?? []), failure, isSearching }
+}
+
+/** A shorter text is in most titles. */
+const LEAST_LETTERS = 3
+const MOST_PROPOSALS = 5
+
+/** The newest proposals with a text in their title; empty while they are loading. */
+export function useFoundProposals(words: string) {
+  const title = words.trim().slice(0, 100)
+  const isAsked = title.length >= LEAST_LETTERS
+  const fields = ['_id' as const, 'dao' as const, 'title' as const]
+  const { received, failure, isBefore } = useAnswer(
+    isAsked
+      ? toQuestion('/data/daos/governance/proposals', {
+          ...{ title, endsBefore: END_OF_TIME, source: 'all', sort: '-createdAt', limit: MOST_PROPOSALS, fields },
+        })
+      : undefined,
+  )
+  const isSearching = isAsked && failure === undefined && (received === undefined || isBefore)
+  return { records: !isAsked || isSearching ? [] : (received?.data ?? []), isSearching }
 }
