@@ -57,6 +57,7 @@ describe.skipIf(!hasBrowser)('numbers of the page', () => {
     const heading = page.locator('.title .large data')
     await heading.waitFor()
     expect(Number(await heading.getAttribute('value'))).toBe(newest?.valueUsd)
+    await region(page, 'Composition').locator('tbody tr').first().waitFor()
     const values = await numbersOf(page, 'section[aria-label="Composition"] td:nth-child(6) data')
     expect(values.reduce((sum, value) => sum + value, 0)).toBeCloseTo(newest?.valueUsd ?? 0, 9)
     await expect.poll(() => page.locator('output.point').first().textContent()).toContain(`value ${text}`)
@@ -81,6 +82,21 @@ describe.skipIf(!hasBrowser)('numbers of the page', () => {
     await table.getByText('30 days (since 5 May 2026)').waitFor()
     expect(await table.first().locator('td').first().textContent()).toBe('24 hours')
     await close()
+  })
+
+  it('suggests a first comparison of the largest tokens, or of the largest treasuries', async () => {
+    for (const [path, list] of [
+      ['/compare', '/data/tokens?sort=-financialData.marketCap&limit=3'],
+      ['/compare?of=daos', '/data/daos/treasury?sort=-treasuryData.valueUsd&limit=3'],
+    ] as const) {
+      const largest = await get<{ _id: string }[]>(list)
+      const { page, wrong, close } = await open(path)
+      await page.getByRole('link', { name: /^Compare .*, / }).click()
+      await page.waitForURL((url) => url.searchParams.get('ids') === largest.map(({ _id }) => _id).join(','))
+      await region(page, 'Side by side').locator('tbody tr').nth(2).waitFor()
+      expect(wrong).toEqual([])
+      await close()
+    }
   })
 
   it('ranks DAOs by fees, treasury and their ratio', async () => {

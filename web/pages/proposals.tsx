@@ -20,7 +20,7 @@ const MOST_ENDING = 4
 export const isWeb = (url: string | null): url is string => url !== null && /^https?:\/\//.test(url)
 
 /** The mark of a proposal that Snapshot flagged. */
-export const Flagged = ({ of }: { of: Proposal }) =>
+export const Flagged = ({ of }: { of: object }) =>
   'flagged' in of && of.flagged === true ? (
     <>
       <span class="badge flagged" title="Snapshot flagged it as spam or a scam.">

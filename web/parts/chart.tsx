@@ -122,8 +122,9 @@ function usePlot(name: string, drawing: Drawing, cited: number | undefined, on: 
         place.current.dataset.drawn = 'true'
         place.current.dataset.theme = colors
         if (cited === undefined || cited < 0) return
-        plot.current.point(cited)
         place.current.scrollIntoView({ block: 'center' })
+        // The scales are set in a microtask of the library.
+        queueMicrotask(() => plot.current?.point(cited))
       },
       (error: unknown) => fail(error instanceof Error ? error.message : String(error)),
     )

@@ -30,7 +30,7 @@ const MOST_PROPOSALS = 5
 export function useFoundProposals(words: string) {
   const title = words.trim().slice(0, 100)
   const isAsked = title.length >= LEAST_LETTERS
-  const fields = ['_id' as const, 'dao' as const, 'title' as const]
+  const fields = ['_id' as const, 'dao' as const, 'title' as const, 'flagged' as const]
   const { received, failure, isBefore } = useAnswer(
     isAsked
       ? toQuestion('/data/daos/governance/proposals', {

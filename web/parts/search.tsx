@@ -53,8 +53,10 @@ function useHits(words: string): { hits: Hit[]; state: string; isSearching: bool
       ? [{ to: `voters/${words.trim()}`, text: toShort(words.trim()), note: 'Votes and delegations of the address' }]
       : []),
     ...pages.map(({ to, text }) => ({ to, text, note: 'Page' })),
-    ...proposals.records.map(({ _id, dao, title }) => ({
-      ...{ to: `daos/${dao}/proposals/${_id}`, text: title, note: 'Proposal' },
+    ...proposals.records.map((proposal) => ({
+      to: `daos/${proposal.dao}/proposals/${proposal._id}`,
+      text: proposal.title,
+      note: 'flagged' in proposal && proposal.flagged === true ? 'Flagged proposal' : 'Proposal',
     })),
   ]
   const nothing = hits.length === 0 ? 'No match.' : ''
