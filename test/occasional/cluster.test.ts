@@ -237,8 +237,7 @@ describe('schema of a cluster', () => {
     const isDoor = (sql: string) => doors.includes(/^ALTER TABLE (\S+)/.exec(sql)?.[1] ?? '')
     const isOfDoor = (sql: string) => doors.includes(/^CREATE MATERIALIZED VIEW .*?\bFROM (\w+)/s.exec(sql)?.[1] ?? '')
     const isMade = (sql: string) => /^CREATE (?!MATERIALIZED)/.test(sql) || isOfDoor(sql) || isDoor(sql)
-    for (const sql of rendered.filter(isMade))
-      await db.command({ name: 'make', sql })
+    for (const sql of rendered.filter(isMade)) await db.command({ name: 'make', sql })
     const engines = await db.rows({
       name: 'engines',
       sql: 'SELECT DISTINCT engine FROM system.tables WHERE database = currentDatabase() ORDER BY engine',
