@@ -1,5 +1,5 @@
 import { useAnswer } from '../answers.ts'
-import { READ_HOURLY } from '../datasets.ts'
+import { READ_HOURLY } from '../declared.ts'
 import { readTimes, toLength, toText } from '../format.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'

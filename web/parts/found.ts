@@ -1,3 +1,4 @@
+import { useEffect, useState } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
 import { END_OF_TIME } from '../clock.ts'
 import { type Answer, toQuestion } from '../interface.ts'
@@ -26,10 +27,24 @@ export function useFound(words: string, limit = 10) {
 const LEAST_LETTERS = 3
 const MOST_PROPOSALS = 5
 
+/** A pause in typing: titles are compared in the database, and not for each letter. */
+const PAUSE_MS = 250
+
+/** A text that has not changed for a while. */
+function useSettled(text: string): string {
+  const [settled, setSettled] = useState('')
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), PAUSE_MS)
+    return () => clearTimeout(timer)
+  }, [text])
+  return settled
+}
+
 /** The newest proposals with a text in their title; empty while they are loading. */
 export function useFoundProposals(words: string) {
-  const title = words.trim().slice(0, 100)
-  const isAsked = title.length >= LEAST_LETTERS
+  const wanted = words.trim().slice(0, 100)
+  const title = useSettled(wanted)
+  const isAsked = title === wanted && title.length >= LEAST_LETTERS
   const fields = ['_id' as const, 'dao' as const, 'title' as const, 'flagged' as const]
   const { received, failure, isBefore } = useAnswer(
     isAsked
@@ -38,6 +53,7 @@ export function useFoundProposals(words: string) {
         })
       : undefined,
   )
-  const isSearching = isAsked && failure === undefined && (received === undefined || isBefore)
+  const isLoading = isAsked && failure === undefined && (received === undefined || isBefore)
+  const isSearching = isLoading || (wanted.length >= LEAST_LETTERS && title !== wanted)
   return { records: !isAsked || isSearching ? [] : (received?.data ?? []), isSearching }
 }

@@ -40,7 +40,8 @@ interface Hit {
 
 function useHits(words: string): { hits: Hit[]; state: string; isSearching: boolean } {
   const { records, failure, isSearching } = useFound(words)
-  const proposals = useFoundProposals(words)
+  // No title is an address.
+  const proposals = useFoundProposals(ADDRESS.test(words.trim()) ? '' : words)
   const pages = PAGES.filter(({ text }) => text.toLowerCase().includes(words.trim().toLowerCase()))
   const hits = [
     ...records.map((record) => ({
