@@ -247,7 +247,7 @@ const TASKS: readonly (readonly [actions: number, task: Task])[] = [
         type('budget'),
         clickOn((page) => page.getByRole('option', { name: /Proposal$/ }).first()),
       ],
-      answered: hasRows('Votes'),
+      answered: hasTitle('budget'),
     },
   ],
   [

@@ -72,10 +72,19 @@ function FiredAlerts({ rules }: { rules: readonly string[] }) {
               records={data}
               keyOf={({ _id }) => _id}
               columns={[
-                { title: 'Alert', isText: true, cell: (one) => <Title of={one} /> },
+                {
+                  title: 'Alert',
+                  isText: true,
+                  cell: (one) => (
+                    <span class="titled">
+                      <Title of={one} />
+                      <small class="narrow">{readTimes(one.text)}</small>
+                    </span>
+                  ),
+                },
                 { title: 'Fired', cell: ({ firedAt }) => <TimeValue at={firedAt} /> },
-                { title: 'Rule', cell: (one) => one.rule },
-                { title: 'Details', isText: true, cell: ({ text }) => <span class="text">{readTimes(text)}</span> },
+                { title: 'Rule', isWide: true, cell: (one) => one.rule },
+                { title: 'Details', isWide: true, cell: ({ text }) => <span class="text">{readTimes(text)}</span> },
               ]}
             />
             {next !== undefined && (
