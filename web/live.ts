@@ -1,8 +1,8 @@
 import { signal } from '@preact/signals'
 import { renew, YOUNG_MS } from './answers.ts'
+import { READS } from './declared.ts'
 import type { Path } from './interface.ts'
 import { toAbsolute } from './place.ts'
-import { READS } from './reads.ts'
 
 /** State of the change stream. While it is not live, data is requested every 30 seconds. */
 export type Connection = 'connecting' | 'live' | 'lost' | 'refused'

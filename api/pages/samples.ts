@@ -14,9 +14,13 @@ function toFirstUrl(path: string, { parameters }: Operation): string {
 const isTable = ({ parameters }: Operation) => parameters.some(({ name }) => name === 'format')
 const withFormat = (url: string, format: string) => `${url}${url.includes('?') ? '&' : '?'}format=${format}`
 
+const isJson = ({ responses }: Operation) => Object.keys(responses[200].content).some((type) => type.includes('json'))
+
 function toPython(url: string, operation: Operation): string {
-  if (!isTable(operation))
-    return `import requests\n\nanswer = requests.get("${url}")\nanswer.raise_for_status()\nprint(answer.json())`
+  if (!isTable(operation)) {
+    const read = isJson(operation) ? 'json()' : 'text'
+    return `import requests\n\nanswer = requests.get("${url}")\nanswer.raise_for_status()\nprint(answer.${read})`
+  }
   return `import pandas as pd\n\nframe = pd.read_csv("${withFormat(url, 'csv')}")\nprint(frame.head())`
 }
 
@@ -50,7 +54,7 @@ export function toSamples(base: string, path: string, operation: Operation) {
     {
       name: 'TypeScript',
       language: 'ts',
-      code: `const response = await fetch('${url}')\nif (!response.ok) throw new Error((await response.json()).detail)\nconsole.log(await response.json())`,
+      code: `const response = await fetch('${url}')\nif (!response.ok) throw new Error((await response.json()).detail)\nconsole.log(await response.${isJson(operation) ? 'json' : 'text'}())`,
     },
     { name: 'Python', language: 'python', code: toPython(url, operation) },
     ...toDuckDb(url, operation),

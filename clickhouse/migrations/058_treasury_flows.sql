@@ -42,15 +42,15 @@ ALTER TABLE treasury_flows MODIFY SETTING fsync_after_insert = 1, fsync_part_dir
 -- series of prices. `contract_address` is empty for the native coin. A treasury that is collected again replaces its prices.
 CREATE TABLE IF NOT EXISTS holding_prices
 (
+    dao              UInt64 CODEC(ZSTD(1)),
     contract_address String CODEC(ZSTD(1)),
     chain            LowCardinality(String),
     day              Date CODEC(Delta, ZSTD(1)),
-    dao              UInt64 CODEC(ZSTD(1)),
     price_usd        Float64 CODEC(ZSTD(1)),
     collected_at     DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1))
 )
 ENGINE = {engine}ReplacingMergeTree(collected_at)
-ORDER BY (contract_address, chain, day, dao)
+ORDER BY (dao, contract_address, chain, day)
 SETTINGS index_granularity = 1024;
 
 ALTER TABLE holding_prices MODIFY SETTING fsync_after_insert = 1, fsync_part_directory = 1;

@@ -50,6 +50,7 @@ WHERE differs`
 /** DAO records: links proposed by providers where the registry has none. */
 export const daoLinks = defineDataset({
   name: 'daos',
+  title: 'DAO profiles',
   cadence: '1d',
   table: 'dao_links',
   row: daoLinkRow,

@@ -9,6 +9,8 @@ type MemberOf<Row> = Row extends unknown ? keyof Row & string : never
 /** A dataset: the schema of its rows, the table for inserts, and the source of its freshness. */
 export interface Dataset<Row extends object = object, E extends Entity = Entity> {
   readonly name: string
+  /** Its name on the page, such as `Token holders`. */
+  readonly title: string
   readonly cadence: Cadence
   /** The target table of jobs. */
   readonly table: string
@@ -126,5 +128,5 @@ export function defineDataset<Row extends object, E extends Entity>(dataset: Dat
 /** The members of a dataset that readers need: name, cadence, entities and the location of its rows. */
 export type DatasetFacts = Pick<
   Dataset,
-  'name' | 'cadence' | 'series' | 'entities' | 'hasOwnTimes' | 'hasHistory' | 'resumes' | 'computedFrom'
+  'name' | 'title' | 'cadence' | 'series' | 'entities' | 'hasOwnTimes' | 'hasHistory' | 'resumes' | 'computedFrom'
 >

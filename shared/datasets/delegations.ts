@@ -42,6 +42,7 @@ export type DelegatingDao = Dao & { readonly votingToken: VotingToken }
 
 export const delegations = defineDataset({
   name: 'delegations',
+  title: 'Delegations of voting power',
   cadence: '1d',
   table: 'delegations_in',
   row: delegationsRow,

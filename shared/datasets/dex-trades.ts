@@ -125,6 +125,7 @@ INNER JOIN
 /** Trades on decentralized exchanges, and the aggregates that `/data/tokens/dex-data` serves. */
 export const dexTrades = defineDataset({
   name: 'dex-trades',
+  title: 'DEX trades',
   cadence: '1h',
   table: 'dex_trades',
   row: dexTradeRow,

@@ -7,6 +7,7 @@ import { membersRow } from './members.ts'
 /** Members of DAOs' communities on Discord: a row per DAO and day. */
 export const discordMembers = defineDataset({
   name: 'discord',
+  title: 'Discord members',
   cadence: '1d',
   table: 'discord_members',
   row: membersRow,

@@ -27,6 +27,7 @@ export type DaoFeesRow = z.infer<typeof daoFeesRow>
 /** Fees and revenue of DAOs: a row per DAO and day that is over. */
 export const daoFees = defineDataset({
   name: 'fees',
+  title: 'Fees and revenue',
   cadence: '1d',
   table: 'dao_fees',
   row: daoFeesRow,

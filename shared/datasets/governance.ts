@@ -127,6 +127,7 @@ WHERE v.created_at < last.last_at AND NOT v.is_replaced`
 /** Votes and proposals of DAOs on Snapshot. Rows are inserted into `governance_in`; its views separate the kinds. */
 export const governance = defineDataset({
   name: 'governance',
+  title: 'Snapshot governance',
   cadence: '1d',
   table: 'governance_in',
   row: governanceRow,

@@ -268,6 +268,7 @@ export const toOutcome = (now: string) =>
  */
 export const governors = defineDataset({
   name: 'governors',
+  title: 'On-chain governance',
   cadence: '1d',
   table: 'governors_in',
   row: governorsRow,

@@ -53,6 +53,7 @@ export type TokenHoldersRow = z.infer<typeof tokenHoldersRow>
 /** Token holders: a row per token and snapshot. All snapshots are stored; the API serves the newest. */
 export const tokenHolders = defineDataset({
   name: 'holders',
+  title: 'Token holders',
   cadence: '1h',
   table: 'token_holders',
   row: tokenHoldersRow,

@@ -25,6 +25,7 @@ export type IndexPointRow = z.infer<typeof indexPointRow>
 /** The index over time: computed from stored prices, not collected. */
 export const indexPoints = defineDataset({
   name: 'index',
+  title: 'Index',
   cadence: '5m',
   table: 'index_points',
   row: indexPointRow,

@@ -25,6 +25,7 @@ export type IndexTokenRow = z.infer<typeof indexTokenRow>
 /** Readings of the Index Token. All are stored; the API serves the newest. */
 export const indexToken = defineDataset({
   name: 'index-token',
+  title: 'Index Token',
   cadence: '5m',
   table: 'index_token',
   row: indexTokenRow,

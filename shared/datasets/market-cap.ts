@@ -8,6 +8,7 @@ import { tokenPrices } from './token-prices.ts'
 /** The total market capitalization of the tokens that were live on each day. */
 export const marketCap = defineDataset({
   name: 'market-cap',
+  title: 'Total market cap',
   cadence: '1d',
   table: 'market_caps',
   row: dailySumRow,

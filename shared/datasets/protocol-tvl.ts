@@ -17,6 +17,7 @@ export type ProtocolTvlRow = z.infer<typeof protocolTvlRow>
 /** Total value locked, which fills `financialData.tvl` where the market-data provider has none. */
 export const protocolTvl = defineDataset({
   name: 'tvl',
+  title: 'Value locked',
   cadence: '1h',
   table: 'protocol_tvl',
   row: protocolTvlRow,

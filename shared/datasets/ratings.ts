@@ -28,6 +28,7 @@ export type DaoRatingRow = z.infer<typeof daoRatingRow>
 /** DAO ratings: a row per DAO and import. */
 export const daoRatings = defineDataset({
   name: 'ratings',
+  title: 'Ratings',
   cadence: '1d',
   table: 'dao_ratings',
   row: daoRatingRow,

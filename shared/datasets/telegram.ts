@@ -7,6 +7,7 @@ import { membersRow } from './members.ts'
 /** Members of DAOs' communities on Telegram: a row per DAO and day. */
 export const telegramMembers = defineDataset({
   name: 'telegram',
+  title: 'Telegram members',
   cadence: '1d',
   table: 'telegram_members',
   row: membersRow,

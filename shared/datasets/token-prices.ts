@@ -52,6 +52,7 @@ export type TokenPriceRow = z.infer<typeof tokenPriceRow>
 /** Token market data. Rows are inserted into `token_quotes_in`; its views fill the series and the latest quotes. */
 export const tokenPrices = defineDataset({
   name: 'prices',
+  title: 'Prices',
   cadence: '5m',
   table: 'token_quotes_in',
   row: tokenPriceRow,

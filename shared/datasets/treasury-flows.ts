@@ -60,6 +60,7 @@ export const isWallet = ({ address, role = 'wallet' }: Treasury): boolean =>
 /** Transfers into and out of the treasuries of every live DAO with a wallet. */
 export const treasuryFlows = defineDataset({
   name: 'treasury-flows',
+  title: 'Treasury transfers',
   cadence: '1d',
   table: 'treasury_flows',
   row: treasuryFlowRow,

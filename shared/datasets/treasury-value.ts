@@ -7,6 +7,7 @@ import { daoTreasury, IS_WHOLE } from './treasury.ts'
 /** The total value of the treasuries of the DAOs that were live on each day. */
 export const treasuryValue = defineDataset({
   name: 'treasury-value',
+  title: 'Total treasury value',
   cadence: '1d',
   table: 'treasury_values',
   row: dailySumRow,

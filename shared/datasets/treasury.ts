@@ -106,6 +106,7 @@ export const hasAddress = ({ address }: Treasury): boolean => address !== ''
 /** DAO treasuries: a row per DAO and day. Every day is stored; the API serves the newest. */
 export const daoTreasury = defineDataset({
   name: 'treasury',
+  title: 'Treasuries',
   cadence: '1d',
   table: 'dao_treasuries',
   row: daoTreasuryRow,

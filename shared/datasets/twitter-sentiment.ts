@@ -34,6 +34,7 @@ export type TwitterSentimentRow = z.infer<typeof twitterSentimentRow>
 /** Sentiment of posts on X: a row per DAO and day. */
 export const twitterSentiment = defineDataset({
   name: 'twitter-sentiment',
+  title: 'Twitter sentiment',
   cadence: '1d',
   table: 'twitter_sentiment',
   row: twitterSentimentRow,

@@ -31,6 +31,7 @@ export const accountIds = z.record(z.string(), z.string())
 /** Twitter counts: a row per DAO and day. */
 export const twitterCounts = defineDataset({
   name: 'twitter',
+  title: 'Twitter followers',
   cadence: '1d',
   table: 'twitter_counts',
   row: twitterCountsRow,

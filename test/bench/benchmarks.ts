@@ -1,5 +1,6 @@
 import { alerts } from './alerts.ts'
 import { backfill } from './backfill.ts'
+import { baskets } from './baskets.ts'
 import { clients } from './clients.ts'
 import type { Benchmark } from './define-benchmark.ts'
 import { delegates } from './delegates.ts'
@@ -35,6 +36,7 @@ export const benchmarks = [
   replay,
   dexData,
   delegates,
+  baskets,
   sentiment,
   alerts,
   page,

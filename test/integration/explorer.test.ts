@@ -3,10 +3,8 @@ import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { PROBLEM_CODES } from '../../api/problem/codes.ts'
-import { routes } from '../../api/routes.ts'
 import { parseConfig } from '../../shared/config/config.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { READS } from '../../web/reads.ts'
 import { createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { noDatabase } from '../support/no-database.ts'
 
@@ -314,12 +312,5 @@ describe('the explorer page', () => {
     expect(files.length).toBeGreaterThan(first.length)
     expect(size(first)).toBeLessThan(60_000)
     expect(size(files)).toBeLessThan(145_000)
-  })
-
-  it('lists the same datasets for each route as the API', () => {
-    const values = Object.keys(READS).map((path) => routes.find((route) => route.path === path))
-    expect(READS).toEqual(
-      Object.fromEntries(values.map((route) => [route?.path, route?.datasets.map(({ name }) => name)])),
-    )
   })
 })

@@ -229,13 +229,15 @@ describe('schema of a cluster', () => {
     const statements = [MIGRATIONS_TABLE, ...loadMigrations().flatMap((migration) => migration.statements)]
     const rendered = statements.flatMap((statement) => renderStatement(statement, target))
     // Without a Keeper that servers share, a replicated table can be created but neither changed nor written to. Tables that
-    // store nothing are not replicated, and the views of later migrations read the later columns.
+    // store nothing are not replicated, and the views of later migrations read the later columns. A view over a replicated
+    // table may read a later column, too, and is left out.
     const doors = rendered.flatMap(
       (sql) => /^CREATE TABLE (?:IF NOT EXISTS )?(\S+).*ENGINE = Null/s.exec(sql)?.[1] ?? [],
     )
     const isDoor = (sql: string) => doors.includes(/^ALTER TABLE (\S+)/.exec(sql)?.[1] ?? '')
-    for (const sql of rendered.filter((statement) => statement.startsWith('CREATE') || isDoor(statement)))
-      await db.command({ name: 'make', sql })
+    const isOfDoor = (sql: string) => doors.includes(/^CREATE MATERIALIZED VIEW .*?\bFROM (\w+)/s.exec(sql)?.[1] ?? '')
+    const isMade = (sql: string) => /^CREATE (?!MATERIALIZED)/.test(sql) || isOfDoor(sql) || isDoor(sql)
+    for (const sql of rendered.filter(isMade)) await db.command({ name: 'make', sql })
     const engines = await db.rows({
       name: 'engines',
       sql: 'SELECT DISTINCT engine FROM system.tables WHERE database = currentDatabase() ORDER BY engine',

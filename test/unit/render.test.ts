@@ -69,6 +69,13 @@ describe('renderStatement with all migrations', () => {
     expect(() => toShardingKey('nowhere')).toThrow('nowhere has no sharding key')
   })
 
+  it('shards the rows of a view by the same column as the rows that it reads', () => {
+    const text = statements.map(withoutComments).join(';')
+    const views = text.matchAll(/CREATE MATERIALIZED VIEW IF NOT EXISTS (\w+) TO (\w+) AS\s[^;]*?\bFROM (\w+)/g)
+    for (const [, view, target = '', source = ''] of views)
+      expect([view, readShardingColumns().get(target)]).toEqual([view, readShardingColumns().get(source)])
+  })
+
   it('sets fsync after insert for every table', () => {
     const text = statements.join('\n')
     const tables = statements.flatMap((statement) => {

@@ -1,4 +1,4 @@
-import { DATASET_TITLES } from '../datasets.ts'
+import { DATASET_TITLES, ALERT_LISTS as LISTS, ALERT_SERIES as SERIES } from '../declared.ts'
 
 /** What the reader has entered, by the name of the field. */
 export type Draft = Readonly<Record<string, string>>
@@ -36,31 +36,7 @@ interface Kind {
 
 const toOptions = (texts: Readonly<Record<string, string>>) => Object.entries(texts)
 
-/** Texts of the series of rules, by subject. */
-const SERIES: Readonly<Record<Subject, Readonly<Record<string, string>>>> = {
-  token: { price: 'Price', marketCap: 'Market cap', volume24h: 'Volume over 24 hours', holders: 'Holders' },
-  dao: {
-    ...{ tvl: 'Value locked', treasury: 'Treasury', fees: 'Fees of a day', revenue: 'Revenue of a day' },
-    ...{ twitterFollowers: 'Followers on X', discordMembers: 'Members on Discord' },
-    telegramMembers: 'Members on Telegram',
-  },
-  none: { totalMarketCap: 'Market cap of all tokens', totalTreasury: 'Treasuries of all DAOs', index: 'Index' },
-}
 const SUBJECTS = Object.keys(SERIES) as Subject[]
-
-/** The lists of rules: text, and a filter as an example. */
-const LISTS: Readonly<Record<string, readonly [text: string, filter: string]>> = {
-  '/data/tokens': ['Tokens', 'financialData.marketCap>=1000000000'],
-  '/data/tokens/holders': ['Token holders', 'holdersData.totalHolders>=100000'],
-  '/data/tokens/dex-data': ['DEX trades', 'dexData.inflow.amountUsd24h>=1000000'],
-  '/data/daos': ['DAOs', 'verified=true'],
-  '/data/daos/treasury': ['Treasuries', 'treasuryData.valueUsd>=1000000000'],
-  '/data/daos/fees': ['Fees', 'feesData.fees24h>=1000000'],
-  '/data/daos/ratings': ['Ratings', 'ratings.overallRating>=4'],
-  '/data/daos/socials': ['Communities', 'twitterData.followers>=100000'],
-  '/data/daos/twitter-sentiment': ['Sentiment of posts', 'twitterSentiment.negative>=0.5'],
-  '/data/daos/governance/summary': ['Governance', 'activeProposals>=1'],
-}
 
 const PROPOSAL_EVENTS = {
   ...{

@@ -164,20 +164,63 @@ export const SERIES_NAMES = Object.keys(SERIES) as [SeriesName, ...SeriesName[]]
 export interface WatchedList {
   readonly of: Subject
   readonly datasets: readonly DatasetName[]
+  readonly title: string
+  /** A filter, as an example in the form that writes rules. */
+  readonly example: string
 }
 
 /** The list routes by path, each with the datasets whose change events trigger the evaluation. */
 export const LISTS = {
-  '/data/tokens': { of: 'token', datasets: ['prices', 'tvl'] },
-  '/data/tokens/holders': { of: 'token', datasets: ['holders', 'prices'] },
-  '/data/tokens/dex-data': { of: 'token', datasets: ['dex-trades', 'prices'] },
-  '/data/daos': { of: 'dao', datasets: ['daos', 'prices', 'twitter'] },
-  '/data/daos/treasury': { of: 'dao', datasets: ['treasury', 'prices'] },
-  '/data/daos/fees': { of: 'dao', datasets: ['fees', 'prices'] },
-  '/data/daos/ratings': { of: 'dao', datasets: ['ratings', 'prices'] },
-  '/data/daos/socials': { of: 'dao', datasets: ['twitter', 'discord', 'daos', 'prices'] },
-  '/data/daos/twitter-sentiment': { of: 'dao', datasets: ['twitter-sentiment', 'prices'] },
-  '/data/daos/governance/summary': { of: 'dao', datasets: ['governance', 'governors', 'prices'] },
+  '/data/tokens': {
+    of: 'token',
+    datasets: ['prices', 'tvl'],
+    title: 'Tokens',
+    example: 'financialData.marketCap>=1000000000',
+  },
+  '/data/tokens/holders': {
+    of: 'token',
+    datasets: ['holders', 'prices'],
+    title: 'Token holders',
+    example: 'holdersData.totalHolders>=100000',
+  },
+  '/data/tokens/dex-data': {
+    of: 'token',
+    datasets: ['dex-trades', 'prices'],
+    title: 'DEX trades',
+    example: 'dexData.inflow.amountUsd24h>=1000000',
+  },
+  '/data/daos': { of: 'dao', datasets: ['daos', 'prices', 'twitter'], title: 'DAOs', example: 'verified=true' },
+  '/data/daos/treasury': {
+    of: 'dao',
+    datasets: ['treasury', 'prices'],
+    title: 'Treasuries',
+    example: 'treasuryData.valueUsd>=1000000000',
+  },
+  '/data/daos/fees': { of: 'dao', datasets: ['fees', 'prices'], title: 'Fees', example: 'feesData.fees24h>=1000000' },
+  '/data/daos/ratings': {
+    of: 'dao',
+    datasets: ['ratings', 'prices'],
+    title: 'Ratings',
+    example: 'ratings.overallRating>=4',
+  },
+  '/data/daos/socials': {
+    of: 'dao',
+    datasets: ['twitter', 'discord', 'daos', 'prices'],
+    title: 'Communities',
+    example: 'twitterData.followers>=100000',
+  },
+  '/data/daos/twitter-sentiment': {
+    of: 'dao',
+    datasets: ['twitter-sentiment', 'prices'],
+    title: 'Sentiment of posts',
+    example: 'twitterSentiment.negative>=0.5',
+  },
+  '/data/daos/governance/summary': {
+    of: 'dao',
+    datasets: ['governance', 'governors', 'prices'],
+    title: 'Governance',
+    example: 'activeProposals>=1',
+  },
 } as const satisfies Readonly<Record<string, WatchedList>>
 
 export type ListPath = keyof typeof LISTS
