@@ -35,9 +35,52 @@ function createSets(size: number) {
   return { rootOf, join }
 }
 
-function areAlike(one: Uint32Array, other: Uint32Array, most: number): boolean {
+/**
+ * The choices of all vectors as bits, to compare 32 proposals at once: a vector has `planes` runs of `words` words, and the bit
+ * of a proposal in plane n is bit n of its choice. Choices are numbered for each proposal, because few planes are fast.
+ */
+function packChoices(vectors: readonly Vector[], proposals: number) {
+  const words = Math.ceil(proposals / 32)
+  const numbers = Array.from({ length: proposals }, () => new Map([[0, 0]]))
+  const numbered = vectors.map(({ choices }) =>
+    choices?.map((choice, at) => {
+      const own = numbers[at] as Map<number, number>
+      const number = own.get(choice) ?? own.size
+      own.set(choice, number)
+      return number
+    }),
+  )
+  const most = numbers.reduce((largest, { size }) => Math.max(largest, size - 1), 0)
+  const planes = 32 - Math.clz32(most)
+  const bits = new Int32Array(vectors.length * planes * words)
+  for (const [vector, choices] of numbered.entries())
+    for (const [at, number] of choices?.entries() ?? [])
+      for (let plane = 0; plane < planes; plane += 1)
+        if ((number >>> plane) & 1) {
+          const place = (vector * planes + plane) * words + (at >>> 5)
+          bits[place] = (bits[place] as number) | (1 << (at & 31))
+        }
+  return { bits, planes, words }
+}
+
+function countBits(word: number): number {
+  const pairs = word - ((word >>> 1) & 0x55555555)
+  const fours = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333)
+  return Math.imul((fours + (fours >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24
+}
+
+/** Whether two packed vectors differ on at most `most` proposals. */
+function areAlike(packed: ReturnType<typeof packChoices>, one: number, other: number, most: number): boolean {
+  const { bits, planes, words } = packed
+  const [first, second] = [one * planes * words, other * planes * words]
   let different = 0
-  for (let at = 0; at < one.length; at += 1) if (one[at] !== other[at] && ++different > most) return false
+  for (let word = 0; word < words; word += 1) {
+    let differing = 0
+    for (let at = word; at < planes * words; at += words)
+      differing |= (bits[first + at] as number) ^ (bits[second + at] as number)
+    different += countBits(differing)
+    if (different > most) return false
+  }
   return true
 }
 
@@ -50,17 +93,18 @@ export async function findBlocs(vectors: readonly Vector[], proposals: number, s
   // The product of a share and a number may be a little below a whole number.
   const most = Math.floor(MOST_DIFFERENT * proposals + 1e-9)
   const { rootOf, join } = createSets(vectors.length)
+  const packed = packChoices(vectors, proposals)
   let began = performance.now()
-  for (const [at, { choices: one }] of vectors.entries()) {
-    if (one === null) continue
+  for (const [at, { choices }] of vectors.entries()) {
+    if (choices === null) continue
     if (performance.now() - began > TURN_MS) {
       await setImmediate()
       signal.throwIfAborted()
       began = performance.now()
     }
     for (let next = at + 1; next < vectors.length; next += 1) {
-      const other = vectors[next]?.choices
-      if (other && rootOf(at) !== rootOf(next) && areAlike(one, other, most)) join(at, next)
+      const isCompared = vectors[next]?.choices !== null
+      if (isCompared && rootOf(at) !== rootOf(next) && areAlike(packed, at, next, most)) join(at, next)
     }
   }
   const blocs = new Map<number, number[]>()
