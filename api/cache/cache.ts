@@ -48,7 +48,7 @@ export interface Cache {
    * the type of the value: each kind of value has its own keys.
    */
   get<T extends Sized>(key: string, sources: Sources, load: Load<T>, scope: ReadScope): T | Promise<T>
-  /** Like `get`, with one load for all values that are missing. It returns one value per missing key. */
+  /** Like `get`, with one load for all missing values. The load returns one value per missing key. */
   getEach<K extends CacheKey, T extends Sized>(
     keys: readonly K[],
     load: LoadEach<K, T>,

@@ -90,7 +90,7 @@ export interface FlowSelection {
   readonly isInRange: string
   /** On columns that a later version may correct. */
   readonly isSelected: string
-  /** On values; undefined without one. They need the prices. */
+  /** SQL of the filter by value, which needs prices; undefined if the query has none. */
   readonly isWorth: string | undefined
   readonly params: Readonly<Record<string, unknown>>
 }

@@ -15,7 +15,9 @@ export interface Deflated {
 }
 
 const SYNC = { finishFlush: constants.Z_SYNC_FLUSH }
-/** Blocks are deflated once and served often. They are shorter than this window; level 9 saves 2 % in twice the time. */
+/**
+ * Blocks are deflated once and served often. A block is shorter than this window. Level 9 saves 2 % in twice the time.
+ */
 const CACHED = { ...SYNC, level: 5, windowBits: 14 }
 /** A text for one answer, and bytes that are inflated before they are used. */
 const PASSING = { ...SYNC, level: 1 }

@@ -80,7 +80,7 @@ export const emptyValue = ({ kind }: Member): number | string => (kind === 'text
 /** Texts sort by their first characters only, because a cursor has to fit in a URL. */
 const sortValue = (value: number | string) => (typeof value === 'string' ? toOrdered(value) : value)
 
-/** Breaks ties of the order. Records without a name have a symbol. */
+/** The text that orders records with equal sort keys: the name, or the symbol of a record without a name. */
 export function nameOf(record: unknown): string {
   const { name, symbol } = record as { name?: unknown; symbol?: unknown }
   return String(name ?? symbol ?? '')

@@ -113,7 +113,10 @@ async function readRecorded(db: Database): Promise<Map<string, string>> {
   return new Map(rows.map(({ dataset, value }) => [dataset, value]))
 }
 
-/** Limit on remembered event ids. It exceeds the events that arrive while one transport lags behind the other. */
+/**
+ * Limit on remembered event ids. The limit exceeds the number of events that arrive while one transport lags behind the
+ * other.
+ */
 const MOST_REMEMBERED = 1_000
 
 interface Version {

@@ -1,6 +1,6 @@
 import { DATASET_TITLES, ALERT_LISTS as LISTS, ALERT_SERIES as SERIES } from '../declared.ts'
 
-/** What the reader has entered, by the name of the field. */
+/** The entered values, by the name of the field. */
 export type Draft = Readonly<Record<string, string>>
 
 /** The kind of entity that a rule is about. */

@@ -189,7 +189,7 @@ interface PlanNode {
 /** The allowed values of each column. A row has to satisfy all of them. */
 export type RowFilter = Readonly<Record<string, readonly string[]>>
 
-/** What a plan reads of a table. */
+/** The part of a table that a plan reads. */
 export interface Scan {
   readonly columns: ReadonlySet<string>
   /** Rows that satisfy none of the filters are not needed. Undefined: all rows are needed. */

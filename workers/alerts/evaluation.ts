@@ -156,7 +156,7 @@ const unknownState = ({ rule, revision }: Evaluated, subject: string): SubjectSt
 const isCooling = ({ rule }: Evaluated, { firedAt }: SubjectState, now: number) =>
   firedAt !== null && now - firedAt < rule.cooldown
 
-/** Which changes of a condition fire. */
+/** The changes of a condition that fire. */
 function toTriggers({ what }: Rule): readonly boolean[] {
   if (what.kind !== 'list' || what.on === 'enter') return [true]
   return what.on === 'leave' ? [false] : [true, false]

@@ -94,7 +94,7 @@ export interface Exchange {
 
 /**
  * Sends requests within the provider's rate limit. Retries after network errors, timeouts, 408, 429 and 5xx. Both
- * methods throw a DataError whose message names provider, path and reason, but never a key:
+ * methods throw a DataError. Its message names provider, path and reason, but never a key:
  * - `provider_unavailable` if the retries are exhausted; without further retries if the provider's wait is longer than
  *   a minute or the hourly quota is exhausted for longer. `retryAfterMs` is the wait.
  * - `provider_rejected` for any other error status and for redirects to another host. The provider's `readError` may

@@ -1,8 +1,8 @@
 import { DAY_MS, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 
 /**
- * The rule that decides which price of a slot is stored (docs/operations.md). It reads no clock
- * and no store: equal inputs give equal decisions, so a slot may be decided again after any failure.
+ * The rule that decides which price of a slot is stored (docs/operations.md). The rule reads no clock and no store:
+ * equal inputs give equal decisions, so a slot may be decided again after any failure.
  */
 
 const MINUTE_MS = 60_000
@@ -83,7 +83,7 @@ export interface Suspect extends Quote {
   readonly isWithheld: boolean
 }
 
-/** What is known of a token before a slot. */
+/** The facts about a token before a slot. */
 export interface Memory {
   readonly exclusions: readonly Exclusion[]
   /** The slot in which an audit found a difference that the next slot must confirm. */

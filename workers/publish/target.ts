@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { DataError, toReason } from '../../shared/errors.ts'
 import type { Database, Lock, Statement } from '../../shared/store/store.ts'
 
-/** What a file holds. */
+/** The facts about a file. */
 export interface FileFacts {
   readonly bytes: number
   readonly sha256: string
@@ -249,8 +249,8 @@ export interface S3Access {
 }
 
 /**
- * An object store, which ClickHouse writes to and reads from itself. It cannot delete objects: a rule of the bucket removes
- * replaced ones.
+ * An object store, which ClickHouse writes to and reads from itself. ClickHouse cannot delete objects: a rule of the
+ * bucket removes replaced ones.
  */
 function openS3(db: Database, to: string, access: S3Access): Target {
   const [, bucket = '', prefix = ''] = /^s3:\/\/([^/]+)\/?(.*?)\/*$/.exec(to) ?? []
