@@ -32,8 +32,9 @@ export type {
  * Decides for each request whether it is served now, waits or is rejected. A request passes these limits in order:
  *
  * 1. `rateLimiter`: a key or an address has a number of requests in a time; more get 429.
- * 2. `answers`, or `downloads` for long answers: ClickHouse works for a bounded number of requests. The others wait in a
- *    bounded fair queue, or get 503 at once if they would have to wait too long. `pictures` is the same for drawing.
+ * 2. `answers`, or `downloads` for long answers: ClickHouse works for a bounded number of requests. The others wait in
+ *    a bounded fair queue, or get 503 immediately if they would have to wait too long. `pictures` is the same for
+ *    drawing.
  * 3. `compression`: a bounded number of threads compresses. Encodings of cached answers that exist need no turn.
  * 4. `longAnswers`, `statements` and `unreadBytes`: responses that clients have not read are bounded. The slowest reader
  *    is closed in favour of a new response, and any reader below the minimum rate is closed after half a minute.

@@ -26,7 +26,7 @@ export interface FairQueue {
    */
   rejectEarly(client: ClientKey): void
   /**
-   * Requests a slot. If the signal is aborted before its turn, the request leaves the queue at once.
+   * Requests a slot. If the signal is aborted before its turn, the request leaves the queue immediately.
    * @throws Problem `unavailable` if the request would have to wait too long, or the reason of an aborted signal.
    */
   enter(client: ClientKey, signal: AbortSignal): Ticket

@@ -109,7 +109,7 @@ export const toFlowParams = (dao: Dao, { chains }: Registry) => ({
   chain_ids: chains.map(({ id }) => id),
 })
 
-/** The filters as SQL. Without `spam`, spam is left out unless the kind asks for it. */
+/** The filters as SQL. Without `spam`, spam is excluded unless the kind selects it. */
 export function selectFlows(query: FlowQuery, registry: Registry): FlowSelection {
   checkFlowRange(query)
   const { direction, kind, category, chain, asset, wallet, counterparty, minUsd, spam } = query

@@ -49,7 +49,7 @@ const END = Buffer.from([1, 0, 0, 0xff, 0xff])
 
 /** Inflates deflate streams to their text of `length` bytes. */
 export const inflate = (parts: readonly Buffer[], length: number): Buffer =>
-  // The output has one byte more than the text, because zlib asks for another buffer when one is full.
+  // The output has one byte more than the text, because zlib requests another buffer when one is full.
   inflateRawSync(Buffer.concat([...parts, END]), { chunkSize: Math.max(64, length + 1) })
 
 /** A part of an answer: deflated before, or a text. */

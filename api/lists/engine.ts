@@ -131,7 +131,7 @@ export function createRecordSet(records: readonly ListedRecord[]): JsonRecordSet
   return { ...set, records }
 }
 
-/** A set of stored records, with the orders that queries ask for. */
+/** A set of stored records, with the orders that queries request. */
 export function createSortedSet({ nameAt, ...stored }: StoredRecords): RecordSet {
   const { length, keyAt, columns } = stored
   const orders = new Map<string, Uint32Array>()

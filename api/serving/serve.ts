@@ -166,7 +166,7 @@ export function createServing(
   const knownRequests = responses.createResolvedRequests<KnownRequest>()
   const rejections = responses.createResolvedRequests<KnownRejection>(MAX_REJECTIONS)
 
-  /** Finds the answer in the cache, or makes it: from cached values at once, else in a slot of the queue. */
+  /** Finds the answer in the cache, or makes it: from cached values immediately, else in a slot of the queue. */
   const find = async (route: Route, request: ResolvedRequest, asking: Asking): Promise<Found> => {
     const make = async (scope: ReadScope) => toReady(route, await request.answer(scope, now()))
     const { client, disconnected, isRepeated, charge } = asking

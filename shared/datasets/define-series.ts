@@ -49,7 +49,7 @@ export interface DailySeries extends Declaration {
   readonly columns: readonly SeriesColumn[]
   /**
    * SQL for one row per owner and day: `owner` (absent without `about`), `day` (its start), `as_of` (the time of the
-   * observation; both DateTime64(3)), and the columns. Of several observations of a day it has the first.
+   * observation; both DateTime64(3)), and the columns. If a day has several observations, the first is used.
    */
   select(selection: Selection): string
 }

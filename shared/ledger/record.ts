@@ -52,7 +52,7 @@ async function findBegin(db: Database, dataset: LedgerDataset): Promise<number |
   return first && toBuckets({ from: first.from, to: END_OF_TIME }, dataset.cadence)?.first
 }
 
-/** A run and what its coverage depends on. */
+/** A run, and the facts that decide its coverage. */
 export interface RecordedRun extends CollectedRun {
   readonly dataset: LedgerDataset
   /** The first bucket of readings that begin at the source's first event; undefined means the newest bucket. */

@@ -8,8 +8,8 @@ import { addCoverage, readCoverage, toYears } from './tables.ts'
 import type { LedgerDataset, NewExpectedRange, Report } from './types.ts'
 
 /**
- * See `Ledger.removeUnfounded`. A concurrent report of a worker may be removed too; the next recount
- * restores it from its rows. The coverage of a dataset with cursors is proven afterwards: what is missing is read again.
+ * See `Ledger.removeUnfounded`. A concurrent report of a worker may be removed too; the next recount restores it from
+ * its rows. The coverage of a dataset with cursors is proven afterwards: missing ranges are read again.
  */
 export async function removeUnfounded(
   db: Database,

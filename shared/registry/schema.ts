@@ -120,9 +120,9 @@ const address = externalId
 export const TREASURY_ROLES = ['wallet', 'revenue', 'payee'] as const
 
 /**
- * An address with holdings of a DAO. Without a role it is a wallet. Transfers between wallets are internal from the day
- * `since` of each, by default always. Defaults are not added to the record, because processes of an earlier version
- * refuse unknown members.
+ * An address with holdings of a DAO. An address without a role is a wallet. Transfers between wallets are internal from
+ * the day `since` of each, by default always. Defaults are not added to the record, because processes of an earlier
+ * version refuse unknown members.
  */
 const treasury = z.strictObject({
   chain: slug,

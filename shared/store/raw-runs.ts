@@ -129,7 +129,7 @@ const stamp = z.object({
 
 export type AnswerStamp = z.infer<typeof stamp>
 
-/** A request by what identifies it. */
+/** The members that identify a request. */
 export type RequestKey = Pick<StoredAnswer, 'provider' | 'method' | 'host' | 'path' | 'query' | 'sent'>
 
 /**

@@ -22,8 +22,8 @@ export function toStaleAt(asOf: number, { cadence }: Pick<DatasetFacts, 'cadence
 }
 
 /**
- * The freshness of a dataset by the age of its newest datum; null is an empty dataset. With overdue entities
- * it is never fresh.
+ * The freshness of a dataset by the age of its newest datum; null is an empty dataset. A dataset with overdue entities
+ * is never fresh.
  */
 export function toFreshnessState(lagSeconds: number | null, cadence: Cadence, overdue = 0): FreshnessState {
   if (lagSeconds === null) return 'empty'

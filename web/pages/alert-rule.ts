@@ -20,7 +20,7 @@ export interface Field {
   readonly isNumber?: boolean
   /** Whether the field applies; default: always. */
   readonly applies?: (draft: Draft) => boolean
-  /** The member of the condition; default: the name of the field. Undefined if it has none of its own. */
+  /** The member of the condition; default: the name of the field. Undefined if it has none. */
   readonly member?: (draft: Draft) => string | undefined
   /** Whether the member is a list, with an entry for each line. */
   readonly isList?: boolean

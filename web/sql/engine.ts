@@ -80,7 +80,7 @@ export async function startEngine(catalog: Catalog): Promise<Engine> {
   }
 }
 
-/** A file with what of it is loaded: columns, and the rows that satisfy one of the filters. */
+/** A file with its loaded parts: columns, and the rows that satisfy one of the filters. */
 interface Load extends Scan {
   readonly table: FileTable
 }
@@ -171,7 +171,7 @@ function createEngine(
     loaded.set(one.table, one)
   }
 
-  /** Calls `work` for each file, with as many files at a time as there are readers. */
+  /** Calls `work` for each file; each reader has one file at a time. */
   async function readEach(loads: readonly Load[], work: (one: Load, reader: Reader, at: number) => Promise<void>) {
     const queue = loads.entries()
     const workOn = async (reader: Reader) => {

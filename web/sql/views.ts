@@ -228,7 +228,7 @@ export function findScans(plan: string, tables: ReadonlyMap<string, FileTable>):
     const conditions = [facts.Filters ?? []].flat()
     const columns = toFileColumns(found.dataset)
     const known = [...columns.map((column) => column.name), ...found.dataset.partitionedBy]
-    // Positions of rows, and scans of another kind, have names of their own.
+    // Positions of rows, and scans of another kind, have other names.
     const isKnown = name.trim() === 'SEQ_SCAN' && projected.every((one) => known.includes(one))
     const isNeeded = (one: string) =>
       !isKnown || projected.includes(one) || conditions.some((condition) => condition.includes(one))

@@ -74,7 +74,7 @@ function createAlertMetrics(registry: AlertsContext['metrics']) {
 
 /**
  * Evaluates the rules of ALERTS_FILE and delivers their messages, in any number of processes. Redis has only jobs: all
- * state is in ClickHouse, and every tick enqueues what is due.
+ * state is in ClickHouse, and every tick enqueues the due jobs.
  * @throws DataError `config` for a file with mistakes.
  */
 export async function startAlerts(context: AlertsContext, file: string): Promise<Alerts> {

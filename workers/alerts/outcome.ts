@@ -11,7 +11,7 @@ export interface Outcome {
   readonly status: number | null
   /** With the receiver's words; `toStoredReason` bounds it. */
   readonly reason: string
-  /** The wait that the receiver asked for. */
+  /** The wait that the receiver requested. */
   readonly retryAfterMs: number | undefined
   /** Whether a repetition is useless: the receiver is gone or rejects the message, or its address is refused. */
   readonly isPermanent: boolean

@@ -123,7 +123,7 @@ export interface ProviderCall {
   readonly remainingQuota?: number
 }
 
-/** URL of a request, and what messages and logs may contain of it. */
+/** URL of a request, and the part of it that messages and logs may contain. */
 export interface Target {
   readonly url: URL
   /** Path and query without the base and without keys; the query is truncated. */

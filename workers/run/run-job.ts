@@ -155,7 +155,7 @@ interface Progress {
   readonly isStateMoved: boolean
 }
 
-/** Collects and stores while the providers report that more can be read at once and the job has time. */
+/** Collects and stores while the providers report that more can be read immediately and the job has time. */
 async function collectAll(running: Running, requested: readonly Entity[]): Promise<Progress> {
   const report: JobReport = { rows: 0, rejected: 0, uncovered: 0, providers: [] }
   const answers = new Map<number, Answer>()
@@ -197,7 +197,7 @@ async function collectAndStore(
   const rows = await storeRows(running, collected, startedAt)
   await confirmation?.store()
   // The change and the coverage are recorded before the state: after the state is stored, a resuming job does not read
-  // these rows again, and its next reading covers only what comes after them.
+  // these rows again, and its next reading covers only later data.
   if (payload.kind === 'range') await noteChange(context, job, rowsOf(collected))
   const { results, answers } = collected
   await running.ledger.record({ payload, results, answers: answers.all(), now: context.now() })
