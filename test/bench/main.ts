@@ -8,15 +8,17 @@ import { runCompiledIn } from '../../tools/children.ts'
 import { benchmarks } from './benchmarks.ts'
 import type { BenchContext, Benchmark, Findings } from './define-benchmark.ts'
 import { describeMachine } from './machine.ts'
-import { isMet, toPage, toSection } from './report.ts'
+import { isMet, toPage, toReport, toSection } from './report.ts'
 
 const root = join(import.meta.dirname, '../..')
 const PAGE = join(root, 'docs/benchmarks.md')
+const REPORTS = join(root, '.data/benchmarks')
 
 const HELP = `npm run bench -- [names] [options]
 
 Measures both sides of each comparison in turn, prints the ratios and writes them to ${relative(root, PAGE)}; sections of
-benchmarks that did not run are unchanged. Without names, all of them run.
+benchmarks that did not run are unchanged. ${relative(root, REPORTS)}/<name>.md has all figures, sizes and the work of each
+side. Without names, all of them run.
 
   --list      prints the names of the benchmarks
   --quick     small sizes, to try the benchmarks themselves; prints and does not write
@@ -61,17 +63,12 @@ async function run(benchmark: Benchmark, context: BenchContext): Promise<Finding
   return found
 }
 
-function writePage(sections: ReadonlyMap<string, string>): void {
+function writeResults({ name }: Benchmark, section: string, report: string): void {
   const page = existsSync(PAGE) ? readFileSync(PAGE, 'utf8') : '# Benchmarks'
-  mkdirSync(dirname(PAGE), { recursive: true })
-  writeFileSync(
-    PAGE,
-    toPage(
-      page,
-      sections,
-      benchmarks.map(({ name }) => name),
-    ),
-  )
+  const order = benchmarks.map((one) => one.name)
+  for (const folder of [dirname(PAGE), REPORTS]) mkdirSync(folder, { recursive: true })
+  writeFileSync(PAGE, toPage(page, new Map([[name, section]]), order))
+  writeFileSync(join(REPORTS, `${name}.md`), `${report}\n`)
 }
 
 async function main(): Promise<void> {
@@ -93,10 +90,10 @@ async function main(): Promise<void> {
     const found = await run(benchmark, context)
     if (found === undefined) continue
     results[benchmark.name] = found
-    const section = toSection(benchmark, found, machine)
-    if (!options.json) console.log(`\n${section}\n`)
+    const report = toReport(benchmark, found, machine)
+    if (!options.json) console.log(`\n${report}\n`)
     // Written one by one, so that a failure of a later benchmark does not lose earlier results.
-    if (!quick) writePage(new Map([[benchmark.name, section]]))
+    if (!quick) writeResults(benchmark, toSection(benchmark, found, machine), report)
   }
   if (options.json) console.log(JSON.stringify({ machine, results: toJudged(results) }, null, 2))
 }

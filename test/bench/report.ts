@@ -48,21 +48,27 @@ export function toMarkdownTable(head: readonly string[], body: readonly (readonl
 
 const toTableText = ({ title, head, body }: BenchTable) => `${title}:\n\n${toMarkdownTable(head, body)}`
 
-/** A benchmark's results as Markdown, with machine and date. */
-export function toSection(
-  { name, about }: Pick<Benchmark, 'name' | 'about'>,
-  found: Findings,
-  machine: string,
-): string {
-  return [
-    `## ${name}`,
-    about,
-    ...(found.rows.length === 0 ? [] : [toMarkdownTable(HEAD, found.rows.map(toCells))]),
+type Described = Pick<Benchmark, 'name' | 'about'>
+
+const toHead = ({ name, about }: Described, { rows }: Findings): string[] => [
+  `## ${name}`,
+  about,
+  ...(rows.length === 0 ? [] : [toMarkdownTable(HEAD, rows.map(toCells))]),
+]
+const toMachineText = (machine: string) => `Measured on ${machine}.`
+
+/** The compared figures of a benchmark as a section of the page, with machine and date. */
+export const toSection = (benchmark: Described, found: Findings, machine: string): string =>
+  [...toHead(benchmark, found), toMachineText(machine)].join('\n\n')
+
+/** The same with all figures, sizes and the work of each side. */
+export const toReport = (benchmark: Described, found: Findings, machine: string): string =>
+  [
+    ...toHead(benchmark, found),
     ...(found.tables ?? []).map(toTableText),
     ...(found.notes === undefined ? [] : [found.notes.map((note) => `- ${note}`).join('\n')]),
-    `Measured on ${machine}.`,
+    toMachineText(machine),
   ].join('\n\n')
-}
 
 const toMarker = (name: string) => `<!-- benchmark: ${name} -->`
 const SECTIONS = /^<!-- benchmark: (.+) -->$/m

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { atMost, type BenchRow } from '../bench/define-benchmark.ts'
 import { compare, toMedian } from '../bench/measure.ts'
-import { isMet, toMarkdownTable, toNumberText, toPage, toSection } from '../bench/report.ts'
+import { isMet, toMarkdownTable, toNumberText, toPage, toReport, toSection } from '../bench/report.ts'
 
 describe('toMedian', () => {
   it.each([
@@ -84,6 +84,14 @@ describe('benchmark page', () => {
     expect(text).toContain('not met: noise')
     expect(text).not.toContain('| met: noise')
     expect(text).toContain('Measured on a machine.')
+  })
+
+  it('toReport() has the tables and notes that the page does not have', () => {
+    const tables = [{ title: 'Memory', head: ['what'], body: [['API']] }]
+    const found = { rows: [row], tables, notes: ['A note.'] }
+    const [section, report] = [toSection, toReport].map((write) => write({ name: 's', about: 'About.' }, found, 'm'))
+    expect(section).not.toMatch(/Memory|A note/)
+    expect(report).toMatch(/^## s\n\nAbout\.\n\n\| what .*\n\nMemory:\n\n.*\n\n- A note\.\n\nMeasured on m\.$/s)
   })
 
   it('toPage() replaces measured sections and keeps the introduction and other listed sections', () => {

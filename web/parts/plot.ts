@@ -214,10 +214,20 @@ function createTip(plot: UPlot, colors: Colors) {
   }
 }
 
+/** The range of the x-axis of bars: half a step more at each end of the points, so that the outer bars are complete. */
+function withHalfBars({ data: [times] }: UPlot, min: number, max: number): [number, number] {
+  const [first = min, second = first] = times
+  const last = times.at(-1) ?? max
+  const half = (second - first) / 2
+  return [min === first ? min - half : min, max === last ? max + half : max]
+}
+
 /** The time range in view, and the key of the lines. */
 function toWords(plot: UPlot, drawing: Drawing, colors: Colors) {
   const { min, max } = plot.scales.x ?? {}
-  const [from, to] = [min, max].map((place) => toAxisText(drawing, place ?? 0))
+  const [first = 0, last = first] = [drawing.times[0], drawing.times.at(-1)]
+  const ends = [Math.max(min ?? first, first), Math.min(max ?? last, last)]
+  const [from, to] = ends.map((end) => toAxisText(drawing, end))
   const key = drawing.lines.map(({ name }, at) => ({
     name,
     color: colors.lines[at % colors.lines.length] ?? colors.text,
@@ -251,7 +261,7 @@ export function draw(
       cursor: { y: false, points: { size: 7 } },
       tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
       scales: {
-        x: { time: !isRanked },
+        x: { time: !isRanked, ...(isBars(drawing, 0) ? { range: withHalfBars } : {}) },
         y:
           isBars(drawing, 0) || drawing.kind === 'stack' || isRanked
             ? { range: { min: { soft: 0, mode: 1 }, max: { pad: 0.1 } } }
