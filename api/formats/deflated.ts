@@ -15,7 +15,9 @@ interface Deflated {
 }
 
 const SYNC = { finishFlush: constants.Z_SYNC_FLUSH }
-/** Blocks are deflated once and served often. They are shorter than this window; level 9 saves 2 % in twice the time. */
+/**
+ * Blocks are deflated once and served often. A block is shorter than this window. Level 9 saves 2 % in twice the time.
+ */
 const CACHED = { ...SYNC, level: 5, windowBits: 14 }
 /** A text for one answer, and bytes that are inflated before they are used. */
 const PASSING = { ...SYNC, level: 1 }
@@ -52,7 +54,7 @@ const END = Buffer.from([1, 0, 0, 0xff, 0xff])
 
 /** Inflates deflate streams to their text of `length` bytes. */
 export const inflate = (parts: readonly Buffer[], length: number): Buffer =>
-  // The output has one byte more than the text, because zlib asks for another buffer when one is full.
+  // The output has one byte more than the text, because zlib requests another buffer when one is full.
   inflateRawSync(Buffer.concat([...parts, END]), { chunkSize: Math.max(64, length + 1) })
 
 /** A part of an answer: deflated before, or a text. */
