@@ -39,6 +39,7 @@ const LatePage = ({ load }: { load: () => Promise<() => JSX.Element> }) => (
 const loadSql = async () => (await import('./pages/sql.tsx')).SqlPage
 const loadBaskets = async () => (await import('./pages/baskets.tsx')).BasketsPage
 const loadAlerts = async () => (await import('./pages/alerts.tsx')).AlertsPage
+const loadProvenance = async () => (await import('./pages/provenance.tsx')).ProvenancePage
 
 const PAGES: readonly Page[] = [
   { matches: /^$/, title: 'Overview', show: () => <Overview /> },
@@ -58,6 +59,11 @@ const PAGES: readonly Page[] = [
   { matches: /^baskets$/, title: 'Baskets', show: () => <LatePage key="baskets" load={loadBaskets} /> },
   { matches: /^freshness$/, title: 'Data', show: () => <Freshness /> },
   { matches: /^alerts$/, title: 'Alerts', show: () => <LatePage key="alerts" load={loadAlerts} /> },
+  {
+    matches: /^provenance$/,
+    title: 'Where from?',
+    show: () => <LatePage key="provenance" load={loadProvenance} />,
+  },
   { matches: /^sql$/, title: 'SQL', show: () => <LatePage key="sql" load={loadSql} /> },
 ]
 

@@ -8,6 +8,7 @@ import { type Answer, type Query, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import { Choice, chosen } from '../parts/choice.tsx'
 import type { ChartEvent } from '../parts/drawing.ts'
+import { OF_ALL } from '../parts/open-as.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { TimeValue, Unknown } from '../parts/value.tsx'
@@ -32,7 +33,6 @@ const RANGES = ['30d', '7d', '24h'] as const
 const RANGE_TEXTS = { '30d': '30 days', '7d': '7 days', '24h': '24 hours' } as const
 
 const OF_TOKENS: readonly Named[] = ['prices', 'tvl', 'holders', 'dex-trades']
-const OF_ALL: readonly Named[] = ['market-cap', 'treasury-value', 'index', 'index-token']
 
 /** The states of gaps in words; a state without words has its own name. */
 const STATE_TEXTS: Readonly<Record<string, string>> = {
