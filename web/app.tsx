@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { SITE_PAGES } from '../shared/site-pages.ts'
 import { logos } from './logos.ts'
 import { Compare } from './pages/compare.tsx'
 import { DaoPage } from './pages/dao.tsx'
@@ -38,6 +39,7 @@ const LatePage = ({ load }: { load: () => Promise<() => JSX.Element> }) => (
 const loadSql = async () => (await import('./pages/sql.tsx')).SqlPage
 const loadBaskets = async () => (await import('./pages/baskets.tsx')).BasketsPage
 const loadAlerts = async () => (await import('./pages/alerts.tsx')).AlertsPage
+const loadProvenance = async () => (await import('./pages/provenance.tsx')).ProvenancePage
 
 const PAGES: readonly Page[] = [
   { matches: /^$/, title: 'Overview', show: () => <Overview /> },
@@ -57,22 +59,13 @@ const PAGES: readonly Page[] = [
   { matches: /^baskets$/, title: 'Baskets', show: () => <LatePage key="baskets" load={loadBaskets} /> },
   { matches: /^freshness$/, title: 'Data', show: () => <Freshness /> },
   { matches: /^alerts$/, title: 'Alerts', show: () => <LatePage key="alerts" load={loadAlerts} /> },
+  {
+    matches: /^provenance$/,
+    title: 'Where from?',
+    show: () => <LatePage key="provenance" load={loadProvenance} />,
+  },
   { matches: /^sql$/, title: 'SQL', show: () => <LatePage key="sql" load={loadSql} /> },
 ]
-
-const IN_HEADER = [
-  ['./', 'Overview'],
-  ['tokens', 'Tokens'],
-  ['daos', 'DAOs'],
-  ['governance', 'Governance'],
-  ['treasuries', 'Treasuries'],
-  ['index', 'Index'],
-  ['compare', 'Compare'],
-  ['baskets', 'Baskets'],
-  ['freshness', 'Data'],
-  ['alerts', 'Alerts'],
-  ['sql', 'SQL'],
-] as const
 
 const pageOf = (at: string) => PAGES.find(({ matches }) => matches.test(at))
 
@@ -91,7 +84,7 @@ function Pages({ at }: { at: string }) {
   const isCurrent = (to: string) => (to === './' ? section === '' : section === to || section.startsWith(`${to}/`))
   return (
     <nav aria-label="Pages" class={isOpen ? 'open' : undefined}>
-      {IN_HEADER.map(([to, text], place) => (
+      {SITE_PAGES.map(([to, text], place) => (
         <a
           key={to}
           href={to}

@@ -15,7 +15,11 @@ export interface ToolSchema {
  * and that cost few tokens. The server itself checks lengths and bounds and applies defaults; descriptions name the
  * important ones.
  */
-const LISTED = new Set(['type', 'description', 'enum', 'required'])
+const LISTED = {
+  input: new Set(['type', 'description', 'enum', 'required']),
+  // The server checks that required members of a result exist.
+  output: new Set(['type', 'description', 'enum']),
+}
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -26,7 +30,7 @@ const mapValues = <In, Out>(record: Readonly<Record<string, In>>, map: (value: I
 function toSubset(schema: ToolSchema, io: 'input' | 'output'): ToolSchema {
   const { properties = {}, items = {} } = schema
   return {
-    ...Object.fromEntries(Object.entries(schema).filter(([keyword]) => LISTED.has(keyword))),
+    ...Object.fromEntries(Object.entries(schema).filter(([keyword]) => LISTED[io].has(keyword))),
     ...(Object.keys(properties).length > 0 && { properties: mapValues(properties, (one) => toSubset(one, io)) }),
     ...(Object.keys(items).length > 0 && { items: toSubset(items, io) }),
     // Results may get further members.

@@ -24,7 +24,7 @@ const BUILT = join(import.meta.dirname, '../../web/dist')
 
 /** The page's own addresses. */
 export const ADDRESSES =
-  /^\/(?:|tokens|daos|governance|treasuries|index|compare|baskets|freshness|alerts|sql|(?:tokens|daos)\/[0-9a-f]{24}|daos\/[0-9a-f]{24}\/proposals\/[0-9a-f]{24}|voters\/0x[0-9a-fA-F]{40,64})$/
+  /^\/(?:|tokens|daos|governance|treasuries|index|compare|baskets|freshness|alerts|provenance|sql|(?:tokens|daos)\/[0-9a-f]{24}|daos\/[0-9a-f]{24}\/proposals\/[0-9a-f]{24}|voters\/0x[0-9a-fA-F]{40,64})$/
 
 const ERRORS = '/docs/errors'
 

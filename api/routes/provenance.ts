@@ -51,7 +51,7 @@ const input = z
   .strictObject({
     dataset: z.string().describe('Name of the dataset of the input.'),
     entity,
-    observedAt: timeValue.describe('Start of the day of the input.'),
+    observedAt: timeValue.describe('Time of the input.'),
     values: values.describe('The value that counts.'),
     request: z.string().describe('Path of the provenance of the input.'),
   })
@@ -139,7 +139,7 @@ export const provenanceRoute = defineRoute({
     const isComputed = dataset.computedFrom !== undefined
     const [traced, inputs, corrections] = await Promise.all([
       isComputed ? { provider: null, answers: [] } : traceAnswers(db, dataset, value, key),
-      readInputs({ db, registry }, { dataset: dataset.name, at: value.at }),
+      readInputs({ db, registry }, { dataset: dataset.name, value }),
       readCorrections(db, dataset.name, { entity: key ?? 0, at: value.at }),
     ])
     const observedAt = new Date(value.at).toISOString()

@@ -22,6 +22,7 @@ const ADDRESSES = [
   '/baskets',
   '/freshness',
   '/alerts',
+  '/provenance',
   '/sql',
   `/tokens/${UNKNOWN_ID}`,
   `/daos/${UNKNOWN_ID}`,

@@ -37,9 +37,17 @@ afterAll(async () => {
 })
 
 describe('MCP tools', () => {
-  it('are six and read-only, with descriptions of at most 3,400 tokens', async () => {
+  it('are seven and read-only, with descriptions of at most 3,400 tokens', async () => {
     const list = await overHttp.client.listTools()
-    expect(list.tools.map(({ name }) => name)).toEqual(['search', 'describe', 'query', 'series', 'profile', 'status'])
+    expect(list.tools.map(({ name }) => name)).toEqual([
+      'search',
+      'describe',
+      'query',
+      'series',
+      'profile',
+      'status',
+      'trace',
+    ])
     expect(list.tools.every(({ annotations }) => annotations?.readOnlyHint === true)).toBe(true)
     expect(toTokens(JSON.stringify(list).length)).toBeLessThanOrEqual(3_400)
     expect((await overStdio.client.listTools()).tools).toEqual(list.tools)
@@ -89,6 +97,9 @@ describe('MCP tools', () => {
     ['profile', { kind: 'token', of: 'Uniswap' }],
     ['status', {}],
     ['status', { dataset: 'prices' }],
+    ['trace', { dataset: 'holders', of: 'UNI' }],
+    ['trace', { dataset: 'treasury', of: 'Uniswap', at: '2024-03-10' }],
+    ['trace', { dataset: 'market-cap' }],
   ]
   it.each(CALLS)('%s %j returns a bounded result with its source, equal over both transports', async (tool, input) => {
     const [http, stdio] = await Promise.all([overHttp.publish(tool, input), overStdio.publish(tool, input)])
@@ -280,6 +291,12 @@ describe('MCP tools', () => {
 
 describe('invalid MCP tool call', () => {
   it.each([
+    ['trace', { dataset: 'price' }, /There is no dataset "price". Did you mean "prices"\?/],
+    [
+      'trace',
+      { dataset: 'holders', of: 'UNI', at: '2019-01-01' },
+      /not_found: No value of holders is stored at 2019-01-01/,
+    ],
     ['query', { topic: 'daos/tresury' }, /Did you mean "daos\/treasury"\?/],
     ['query', { topic: 'daos/governance', of: ['Uniswop'] }, /not_found: .*Near: .*Uniswap \([0-9a-f]{24}\)/],
     [

@@ -1,5 +1,6 @@
+import { READS } from '../declared.ts'
 import { inFormat, type Question } from '../interface.ts'
-import { toAbsolute } from '../place.ts'
+import { isEmbed, toAbsolute } from '../place.ts'
 import { theme } from '../theme.ts'
 import { useCopying } from './copying.ts'
 
@@ -16,6 +17,18 @@ export function CopyLine({ text, usual, isBlock = false }: { text: string; usual
   )
 }
 
+/** Datasets with one series, which has no id. */
+export const OF_ALL: readonly string[] = ['market-cap', 'treasury-value', 'index', 'index-token']
+
+/** The page of where the newest value comes from; undefined unless the data is of one token, DAO or of all together. */
+function toProvenance({ path, url }: Question): string | undefined {
+  const [dataset] = READS[path] ?? []
+  if (dataset === undefined) return undefined
+  if (OF_ALL.includes(dataset)) return `provenance?dataset=${dataset}`
+  const [id, ...others] = new URL(url).searchParams.getAll('id').flatMap((ids) => ids.split(','))
+  return id === undefined || others.length > 0 ? undefined : `provenance?dataset=${dataset}&id=${id}`
+}
+
 /** Links to open, download and copy the request of the shown data. */
 export function OpenAs({
   question,
@@ -26,6 +39,7 @@ export function OpenAs({
   name: string
   hasTables?: boolean
 }) {
+  const provenance = toProvenance(question)
   return (
     <details class="drop open-as">
       <summary>
@@ -38,6 +52,7 @@ export function OpenAs({
         {hasTables && <a href={inFormat(question, 'csv')}>CSV</a>}
         {hasTables && <a href={inFormat(question, 'parquet')}>Parquet</a>}
         <CopyLine text={`curl '${question.url}'`} usual="Copy curl" />
+        {provenance !== undefined && !isEmbed && <a href={provenance}>Where from?</a>}
       </div>
     </details>
   )

@@ -6,8 +6,8 @@ import { findResource, type Resource, readResources } from '../resources.ts'
 import { cutToSize, type Json } from '../table.ts'
 
 const input = z.strictObject({
-  topic: z.string().max(80).optional().describe('Such as daos/treasury; all topics without it.'),
-  member: z.string().max(120).optional().describe('Only members whose path has this in it.'),
+  topic: z.string().max(80).optional().describe('Such as daos/treasury.'),
+  member: z.string().max(120).optional().describe('Part of the paths of members.'),
 })
 
 /** Parameters that are arguments of query and series. */

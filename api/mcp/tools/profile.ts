@@ -22,13 +22,9 @@ export const profileTool = defineTool({
   input: z.strictObject({
     kind: z.enum(['token', 'dao']),
     of: z.string().min(1).max(200).describe('Its name, symbol or id.'),
-    sections: z
-      .array(z.string().max(40))
-      .max(12)
-      .optional()
-      .describe('Only these sections, such as treasury or holders.'),
+    sections: z.array(z.string().max(40)).max(12).optional().describe('Only these, such as treasury.'),
   }),
-  output: { id: z.string(), name: z.string(), sections: z.looseObject({}) },
+  output: { sections: z.looseObject({}) },
   call: async ({ source, input: { kind, of, sections }, signal }) => {
     const list = `/data/${kind}s`
     const ids = (await resolveExact({ source, signal }, list, [of]))(of)

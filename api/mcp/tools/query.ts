@@ -38,7 +38,7 @@ const input = z.strictObject({
     .optional()
     .describe('Up to 20 names, symbols or ids. Topics about one take each in turn; limit, sort, filter hold for each.'),
   fields: z.array(z.string().max(120)).max(30).optional().describe('Member paths: name, financialData.price.'),
-  sort: z.string().max(300).optional().describe('Paths with commas between, - before one for descending.'),
+  sort: z.string().max(300).optional().describe('Paths with commas between; - before one: descending.'),
   filter: z
     .array(z.string().max(300))
     .max(10)
@@ -51,7 +51,7 @@ const input = z.strictObject({
       ...{ of: text, top: text, weights: text, cap: text, rebalance: text, costBps: text, base: text },
       ...{ include: text, exact: text, rule: text, kind: text, period: text, days: text, points: text, fill: text },
       ...{ asset: text, assets: text, burn: text, by: text, counterparty: text, direction: text, minUsd: text },
-      ...{ proposals: text, spam: text, table: text, wallet: text, window: text },
+      ...{ proposals: text, spam: text, table: text, title: text, wallet: text, window: text },
     })
     .catchall(z.string())
     .optional()
@@ -314,7 +314,7 @@ export const queryTool = defineTool({
   name: 'query',
   title: 'Query records',
   description:
-    'Records of any topic, sorted, filtered and cut: newest values of tokens or DAOs, rankings, proposals, votes, trades, holdings, baskets, sums. Numbers have 8 digits; `unknown` counts the nulls of each column.',
+    'Records of any topic: newest values, rankings, proposals, votes, trades, holdings, baskets, sums. Numbers have 8 digits; `unknown` counts nulls by column.',
   input,
   output: { columns: z.array(z.unknown()), rows: z.array(z.unknown()), next: z.string().optional() },
   call: run,

@@ -35,14 +35,13 @@ export const searchTool = defineTool({
   name: 'search',
   title: 'Search',
   description:
-    'Finds tokens and DAOs by name, symbol, slug, contract address or category, and metrics by words such as "holders share": ids, topics and members for the other tools. A token and its DAO are two records.',
+    'Tokens and DAOs by name, symbol, slug, contract address or category, and metrics by words such as "holders share": ids, topics and members for other tools. A token and its DAO are two records.',
   input: z.strictObject({
     q: z.string().min(1).max(200),
     limit: z.int().min(1).max(30).default(8).describe('Up to 30, default 8.'),
   }),
   output: {
     entities: z.array(z.unknown()),
-    categories: z.array(z.unknown()),
     metrics: z.array(z.unknown()),
   },
   call: async ({ source, input: { q, limit }, signal }) => {

@@ -38,7 +38,7 @@ const text = z.string().optional()
 
 const input = z.strictObject({
   topic: z.string().max(80).describe('One with intervals: tokens/historic-financial, index/historic.'),
-  of: z.string().max(200).optional().describe('Name, symbol or id of the token or DAO.'),
+  of: z.string().max(200).optional().describe('Its name, symbol or id.'),
   members: z
     .array(z.string().max(120))
     .max(MOST_MEMBERS)
@@ -46,9 +46,9 @@ const input = z.strictObject({
     .describe('Up to 6 member paths; the first numbers without it.'),
   last: z.string().optional().describe('24h, 30d, 12w, 6m, 2y. Default 30d.'),
   start: z.string().optional().describe('Inclusive, UTC, instead of last.'),
-  end: z.string().optional().describe('Exclusive; now without it.'),
-  interval: z.enum(INTERVALS).optional().describe('Without it the finest with at most `points`.'),
-  points: z.int().min(2).max(400).default(200).describe('Most rows, up to 400, default 200.'),
+  end: z.string().optional().describe('Exclusive; default now.'),
+  interval: z.enum(INTERVALS).optional().describe('Default: finest with at most `points`.'),
+  points: z.int().min(2).max(400).default(200).describe('Rows: up to 400, default 200.'),
   where: z.object({ basis: text, by: text, include: text }).catchall(z.string()).optional(),
 })
 
@@ -283,7 +283,7 @@ export const seriesTool = defineTool({
   name: 'series',
   title: 'Read a series',
   description:
-    'A history as points: first, last, min, max and change of each member over the whole range, from points of statisticsInterval; gaps; the whole as CSV and Parquet. Rows are thinned to fit. A point is the first observation of its bucket.',
+    'A history as points: first, last, min, max and change of each member over the range, from points of statisticsInterval; gaps; all as CSV and Parquet. Rows are thinned to fit. A point is the first observation of its bucket.',
   input,
   output: {
     statistics: z.looseObject({}),

@@ -7,10 +7,10 @@ import { toPath } from '../requests.ts'
 import { cutToSize, type Json, shorten } from '../table.ts'
 
 const input = z.strictObject({
-  dataset: z.string().max(40).optional().describe('A dataset, such as prices: lists its missing data.'),
+  dataset: z.string().max(40).optional().describe('Such as prices.'),
   id: z.string().max(40).optional().describe('Only of this token or DAO.'),
   start: z.string().optional(),
-  end: z.string().optional().describe('The last 30 days without a range.'),
+  end: z.string().optional().describe('Default: last 30 days.'),
 })
 
 type StatusCall = Call<z.output<typeof input>>
