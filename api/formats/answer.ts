@@ -39,7 +39,8 @@ export interface AssembledBody {
   /** Whether the answer is too long to be built and cached as bytes. Long answers are sent in several writes. */
   readonly isLong: boolean
   toText(): Buffer
-  toGzip(): Buffer
+  /** A cached answer takes longer to make, and is smaller. */
+  toGzip(isCached: boolean): Buffer
   write(encoding: 'identity' | 'gzip'): Generator<Buffer>
 }
 

@@ -397,7 +397,7 @@ function assemble(
     tag: toTagValue(Buffer.concat(digests)),
     isLong: length > MOST_WHOLE_BYTES,
     toText: () => toText(body),
-    toGzip: () => Buffer.concat([...writeGzip(body)]),
+    toGzip: (isCached) => Buffer.concat([...writeGzip(body, isCached)]),
     write: (encoding) => (encoding === 'gzip' ? writeGzipBatches(body) : writeText(body)),
   }
 }

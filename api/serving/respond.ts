@@ -233,7 +233,7 @@ export function sendReady(context: RequestContext, answer: ReadyAnswer, sending:
   const write = (bytes: Buffer) => writeForm(context, answer, toForm(answer, encoding, bytes), sending)
   const { body } = answer
   if (encoding === 'identity') write(Buffer.isBuffer(body) ? body : body.toText())
-  else if (encoding === 'gzip' && !Buffer.isBuffer(body)) write(body.toGzip())
+  else if (encoding === 'gzip' && !Buffer.isBuffer(body)) write(body.toGzip(answer.isTransient !== true))
   else return sending.compression.compress(answer, encoding, context).then(write)
   return undefined
 }
