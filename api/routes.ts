@@ -45,6 +45,7 @@ import { treasuryRoute } from './routes/daos/treasury.ts'
 import { twitterSentimentRoute } from './routes/daos/twitter-sentiment.ts'
 import { twitterSentimentSamplesRoute } from './routes/daos/twitter-sentiment-samples.ts'
 import { daosRoute } from './routes/daos.ts'
+import { votesCalendarRoute } from './routes/feeds/votes.ts'
 import { atomFeedRoute, jsonFeedRoute } from './routes/feeds.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
@@ -106,6 +107,7 @@ export const routes = [
   alertRulesRoute,
   atomFeedRoute,
   jsonFeedRoute,
+  votesCalendarRoute,
   usageRoute,
   liveRoute,
   readyRoute,

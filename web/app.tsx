@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { SITE_PAGES } from '../shared/site-pages.ts'
 import { logos } from './logos.ts'
 import { Compare } from './pages/compare.tsx'
 import { DaoPage } from './pages/dao.tsx'
@@ -66,20 +67,6 @@ const PAGES: readonly Page[] = [
   { matches: /^sql$/, title: 'SQL', show: () => <LatePage key="sql" load={loadSql} /> },
 ]
 
-const IN_HEADER = [
-  ['./', 'Overview'],
-  ['tokens', 'Tokens'],
-  ['daos', 'DAOs'],
-  ['governance', 'Governance'],
-  ['treasuries', 'Treasuries'],
-  ['index', 'Index'],
-  ['compare', 'Compare'],
-  ['baskets', 'Baskets'],
-  ['freshness', 'Data'],
-  ['alerts', 'Alerts'],
-  ['sql', 'SQL'],
-] as const
-
 const pageOf = (at: string) => PAGES.find(({ matches }) => matches.test(at))
 
 /** Whether a path is one of these pages; other paths of the host are not. */
@@ -97,7 +84,7 @@ function Pages({ at }: { at: string }) {
   const isCurrent = (to: string) => (to === './' ? section === '' : section === to || section.startsWith(`${to}/`))
   return (
     <nav aria-label="Pages" class={isOpen ? 'open' : undefined}>
-      {IN_HEADER.map(([to, text], place) => (
+      {SITE_PAGES.map(([to, text], place) => (
         <a
           key={to}
           href={to}

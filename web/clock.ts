@@ -2,6 +2,9 @@ import { computed, signal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import { type Interval, type Range, toStart } from './ranges.ts'
 
+/** Every vote ends before this: `endsBefore` selects the proposals of all DAOs. */
+export const END_OF_TIME = '2100-01-01T00:00:00Z'
+
 /** Unix milliseconds, updated every 30 seconds for relative times; not updated while the page is hidden. */
 export const now = signal(Date.now())
 

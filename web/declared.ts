@@ -25,6 +25,9 @@ export const DATASET_TITLES = {
   'dex-trades': 'DEX trades',
 } as const
 
+/** Datasets with a record a day that are read every hour, so that the record of today is at most an hour old. */
+export const READ_HOURLY: readonly string[] = ['governance', 'governors', 'delegations']
+
 /** The datasets that each answer is from. Other answers have no change events. */
 export const READS: Readonly<Record<string, readonly string[]>> = {
   '/data/tokens': ['prices', 'tvl'],

@@ -60,11 +60,12 @@ const withUnit = (text: string, kind: Kind) =>
 /** The smallest percentage that is displayed. */
 const LEAST_PERCENT = 0.01
 
-/** Formats percents; a small value is never displayed as 0. */
+/** Formats percents; a small value is never displayed as 0: it is between 0 and `<0.01 %`, `<+0.01 %` or `>-0.01 %`. */
 function toPercent(value: number, kind: 'percent' | 'change'): string {
-  const sign = value < 0 ? '-' : kind === 'change' ? '+' : ''
   const isTiny = value !== 0 && Math.abs(value) < LEAST_PERCENT / 2
-  return isTiny ? `${sign}<${LEAST_PERCENT} %` : `${format(kind, value)} %`
+  if (!isTiny) return `${format(kind, value)} %`
+  if (value < 0) return `>-${LEAST_PERCENT} %`
+  return `<${kind === 'change' ? '+' : ''}${LEAST_PERCENT} %`
 }
 
 /** Never rounds up to 100 %. */
@@ -135,6 +136,15 @@ export const toDayOfYear = (at: Date) => `${at.getUTCDate()} ${MONTHS[at.getUTCM
 export const toMonth = (at: Date) => `${MONTHS[at.getUTCMonth()]} ${at.getUTCFullYear()}`
 export const toDay = (at: Date) => `${toDayOfYear(at)} ${at.getUTCFullYear()}`
 export const toUtc = (at: Date) => `${toDay(at)}, ${toHour(at)} UTC`
+
+const ISO_TIME = /(?<!\d)\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z)?(?!\d)/g
+
+/** A text of the service with its times in the form of the page. */
+export const readTimes = (text: string): string =>
+  text.replaceAll(ISO_TIME, (iso) => {
+    const at = new Date(iso)
+    return Number.isNaN(at.getTime()) ? iso : iso.includes('T') ? toUtc(at) : toDay(at)
+  })
 
 const LOCAL = once(() => new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' }))
 

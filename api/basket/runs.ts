@@ -57,22 +57,26 @@ LIMIT 1`,
   return found && composition && { ...found, composition }
 }
 
+/** How much earlier than its start the first slot of several days may be: old history may have one value a day. */
+const MOST_EARLIER_MS = DAY_MS
+
 /**
- * The runs of the index from 24 hours before a slot up to the slot, in order. The first run begins with the slot 24
- * hours before, or with the last earlier one that was not stale. Empty if there is none.
+ * The runs of the index from some days before a slot up to the slot, in order. The first run begins with the slot at that
+ * time, or with the last earlier one: of one day that was not stale, of several days from the day before. Empty if there is none.
  * @throws DataError `storage`
  */
-export async function readRuns(db: Database, index: BasketIndex, at: number): Promise<readonly Run[]> {
+export async function readRuns(db: Database, index: BasketIndex, at: number, days = 1): Promise<readonly Run[]> {
+  const start = at - days * DAY_MS
   const found = await db.rows({
     name: 'index-runs',
     sql: `SELECT composition, toUnixTimestamp64Milli(min(created_at)) AS first, toUnixTimestamp64Milli(max(created_at)) AS last,
-  toUnixTimestamp64Milli(maxIf(created_at, created_at <= fromUnixTimestamp64Milli({dayAgo: Int64}, 'UTC'))) AS base
+  toUnixTimestamp64Milli(maxIf(created_at, created_at <= fromUnixTimestamp64Milli({start: Int64}, 'UTC'))) AS base
 FROM index_points FINAL
 WHERE index_key = {index: UInt64} AND created_at <= fromUnixTimestamp64Milli({at: Int64}, 'UTC')
-  AND created_at > fromUnixTimestamp64Milli({dayAgo: Int64} - ${STALE_MS}, 'UTC')
+  AND created_at > fromUnixTimestamp64Milli({earliest: Int64}, 'UTC')
 GROUP BY composition
 ORDER BY first`,
-    params: { index: index.key, at, dayAgo: at - DAY_MS },
+    params: { index: index.key, at, start, earliest: start - (days === 1 ? STALE_MS : MOST_EARLIER_MS) },
     schema: run,
   })
   const base = Math.max(0, ...found.map((one) => one.base))

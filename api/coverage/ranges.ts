@@ -31,6 +31,8 @@ export async function findReason(
 export interface CoverageQuery extends TimeRange {
   readonly dataset: DatasetFacts
   readonly id: string | undefined
+  /** Whether each range has the name of its entity. */
+  readonly isNamed?: boolean
 }
 
 /** The states of the contract (docs/contract.md, section 10). */
@@ -56,6 +58,8 @@ interface CoverageRange {
   readonly provider: string | null
   readonly interval: string | null
   readonly reason: string | null
+  readonly name?: string
+  readonly live?: boolean
 }
 
 /** Maximum ranges of an answer, about a megabyte. */
@@ -70,7 +74,7 @@ const MOST_RUNS = 50_000
 export async function readRanges(
   db: Database,
   registry: Registry,
-  { dataset, id, from, to }: CoverageQuery,
+  { dataset, id, from, to, isNamed = false }: CoverageQuery,
   now: number,
 ): Promise<CoverageRange[]> {
   const collected = dataset.entities(registry)
@@ -84,12 +88,14 @@ export async function readRanges(
   if (explained === undefined) throw tooMany()
   const ranges: CoverageRange[] = []
   for (const entity of entities) {
+    const named = isNamed ? { name: entity.name, live: !('live' in entity) || entity.live === true } : {}
     for (const stretch of explained.get(entity.key) ?? []) {
       if (ranges.length === MOST_RANGES) throw tooMany()
       const start = Math.max(from, toBucketTime(stretch.first, cadence))
       const stop = Math.min(to, toBucketTime(stretch.last + 1, cadence))
       const isAsExplained = isCollected(entity) || !isThereAt(entity, start)
-      ranges.push(toRange(entity, { from: start, to: stop }, isAsExplained ? stretch : toUncollected(stretch, dataset)))
+      const explanation = isAsExplained ? stretch : toUncollected(stretch, dataset)
+      ranges.push({ ...toRange(entity, { from: start, to: stop }, explanation), ...named })
     }
   }
   return ranges

@@ -3,10 +3,10 @@ import { constants, crc32, deflateRawSync, inflateRawSync } from 'node:zlib'
 /**
  * Answers in gzip that are assembled from deflated blocks without compressing them again. A raw deflate stream that
  * ends with a sync flush (RFC 1951, an empty stored block) ends on a byte boundary and does not end the stream, so such
- * streams can be concatenated if none refers to bytes before its start. Short texts between them become stored blocks.
+ * streams can be concatenated if none refers to bytes before its start. Texts between them become stored blocks.
  * The trailer of gzip (RFC 1952) needs the CRC-32 of the text: those of the parts are combined.
  */
-export interface Deflated {
+interface Deflated {
   /** A raw deflate stream that ends with a sync flush. */
   readonly bytes: Buffer
   /** CRC-32 and length of its text. */
@@ -27,17 +27,22 @@ export const deflateCached = (text: Buffer): Buffer => deflateRawSync(text, CACH
 export const deflateQuickly = (bytes: Buffer): Buffer => deflateRawSync(bytes, PASSING)
 
 const MAX_STORED_BYTES = 0xffff
-const STORED_HEADER_BYTES = 5
+
+/** The header of a stored block of up to `MAX_STORED_BYTES` bytes, which follow it. */
+function toStoredHeader(length: number): Buffer {
+  const header = Buffer.allocUnsafe(5)
+  header[0] = 0
+  header.writeUInt16LE(length, 1)
+  header.writeUInt16LE(~length & MAX_STORED_BYTES, 3)
+  return header
+}
 
 /** Returns a text as stored blocks. */
-export function store(text: Buffer): Buffer {
+function store(text: Buffer): Buffer {
   const blocks: Buffer[] = []
   for (let at = 0; at < text.length; at += MAX_STORED_BYTES) {
     const part = text.subarray(at, at + MAX_STORED_BYTES)
-    const header = Buffer.alloc(STORED_HEADER_BYTES)
-    header.writeUInt16LE(part.length, 1)
-    header.writeUInt16LE(~part.length & MAX_STORED_BYTES, 3)
-    blocks.push(header, part)
+    blocks.push(toStoredHeader(part.length), part)
   }
   return Buffer.concat(blocks)
 }
@@ -67,34 +72,39 @@ export const toText = (parts: readonly Part[]): Buffer =>
         countBytes(parts),
       )
 
-/** The parts, with adjacent texts joined. */
-function joinTexts(parts: readonly Part[]): Part[] {
-  const joined: Part[] = []
-  for (let at = 0; at < parts.length; ) {
-    const part = parts[at] as Part
-    let end = at + 1
-    if (isText(part)) while (end < parts.length && isText(parts[end] as Part)) end++
-    joined.push(end === at + 1 ? part : Buffer.concat(parts.slice(at, end) as Buffer[]))
-    at = end
-  }
-  return joined
-}
-
-/** Shorter texts are stored: deflating takes longer than sending the difference. */
-const MIN_DEFLATED_BYTES = 400
+/**
+ * Shorter texts are stored: nothing is compressed while a client waits for the part of a block at the edge of its range,
+ * which takes less than a TCP connection may send before the first acknowledgement (RFC 6928).
+ */
+const MIN_DEFLATED_BYTES = 12 * 1024
 /** No extra fields, no time, an unknown operating system. */
 const GZIP_HEADER = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff])
 
-/** The text of the parts in gzip, part by part. Deflates only the texts among them. */
+/** Adjacent texts as one stored block, or deflated together if they are long. */
+function toDeflate(texts: readonly Buffer[]): Buffer[] {
+  const length = countBytes(texts)
+  if (length === 0) return []
+  return length < MIN_DEFLATED_BYTES ? [toStoredHeader(length), ...texts] : [deflateQuickly(Buffer.concat(texts))]
+}
+
+/** The text of the parts in gzip, part by part. Deflates only long texts among them. */
 export function* writeGzip(parts: readonly Part[]): Generator<Buffer> {
   yield GZIP_HEADER
   let [crc, length] = [0, 0]
-  for (const part of joinTexts(parts)) {
-    crc = combineCrc(crc, isText(part) ? crc32(part) : part.crc, part.length)
+  let texts: Buffer[] = []
+  for (const part of parts) {
     length += part.length
-    if (!isText(part)) yield part.bytes
-    else yield part.length < MIN_DEFLATED_BYTES ? store(part) : deflateQuickly(part)
+    if (isText(part)) {
+      crc = crc32(part, crc)
+      texts.push(part)
+    } else {
+      crc = combineCrc(crc, part.crc, part.length)
+      yield* toDeflate(texts)
+      texts = []
+      yield part.bytes
+    }
   }
+  yield* toDeflate(texts)
   const trailer = Buffer.alloc(8)
   trailer.writeUInt32LE(crc, 0)
   trailer.writeUInt32LE(length % 2 ** 32, 4)

@@ -28,12 +28,10 @@ export {
 export { toColumns, toJsonType, toObject } from './columns.ts'
 export {
   countBytes,
-  type Deflated,
   deflateCached,
   deflateQuickly,
   inflate,
   type Part,
-  store,
   toText,
   writeGzip,
   writeGzipBatches,

@@ -64,6 +64,9 @@ export const INDEX_HEADERS = {
   'X-Index-Value': 'Value of the basket in US dollars: the value of the slot in `/data/index/historic`.',
   'X-Index-Change-24h': 'Change of that value over 24 hours, in percent; absent where there was none.',
   'X-Index-Rebalance-24h': 'Part of that change that new compositions caused, not prices, in percentage points.',
+  'X-Index-Change': 'With `days`: the change over these days, in percent; absent where there was no value before.',
+  'X-Index-Rebalance': 'With `days`: the part of that change that new compositions caused, in percentage points.',
+  'X-Index-Since': 'With `days`: the start of the slot from which the change is computed.',
 } as const
 
 /** The headers of a treasury's holdings. */

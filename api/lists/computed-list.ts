@@ -3,8 +3,16 @@ import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import type { Database } from '../../shared/store/store.ts'
 import { type Answer, answerRecords, type Representation, toJsonType, writeRecords } from '../formats/formats.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
+import type { QueryShape } from '../parameters/parse.ts'
 import { toQuestions } from '../parameters/questions.ts'
-import { type Described, defineRoute, type RequestCall, type Route, toDescribed } from '../route/define-route.ts'
+import {
+  type Described,
+  defineRoute,
+  type RequestCall,
+  type Route,
+  toDescribed,
+  type WiderRecord,
+} from '../route/define-route.ts'
 import { answerFromSet, asOfParameter, checkPast, isBinary, toListHead } from './answer.ts'
 import { createRecordSet, EVERYTHING, type ListQuery, selectPage, toTexts } from './engine.ts'
 
@@ -20,10 +28,17 @@ interface ComputedList extends Described {
   /** The name of the statement that writes binary formats, in logs and traces. */
   readonly name: string
   readonly record: z.ZodObject
+  /** The record with the members that `parameters` bring. */
+  readonly recordWith?: WiderRecord
+  /** Parameters besides those of every list. */
+  readonly parameters?: QueryShape
   /** Whether the route has `asOf`. */
   readonly hasPast?: boolean
   /** The records, as they were at `asOf` (Unix milliseconds) if it is given. */
-  find(context: RequestCall, asOf: number | undefined): ComputedRecords | Promise<ComputedRecords>
+  find(
+    context: RequestCall & { readonly query: Readonly<Record<string, unknown>> },
+    asOf: number | undefined,
+  ): ComputedRecords | Promise<ComputedRecords>
   /** A change event of one of these changes the records. The cadence of the first decides when they are stale. */
   readonly datasets?: readonly DatasetFacts[]
   /** Additional headers, name to description. */
@@ -38,8 +53,9 @@ export function defineComputedList(list: ComputedList): Route {
   const questions = toQuestions(list.record)
   return defineRoute({
     ...toDescribed(list),
-    query: { ...questions.parameters, ...(list.hasPast === true ? asOfParameter : {}) },
+    query: { ...list.parameters, ...questions.parameters, ...(list.hasPast === true ? asOfParameter : {}) },
     record: list.record,
+    ...(list.recordWith === undefined ? {} : { recordWith: list.recordWith }),
     datasets: list.datasets ?? [],
     headers: { ...LIST_HEADERS, ...list.headers },
     handle: async (call): Promise<Answer> => {

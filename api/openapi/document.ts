@@ -17,7 +17,7 @@ const TAGS: Readonly<Record<string, string>> = {
   Baskets: 'Back-tests of own baskets of DAO tokens.',
   Registry: 'Search, and the records behind ids of categories and chains.',
   Charts: 'Images for pages and lists.',
-  Alerts: "Alerts of the operator's rules, as records and as feeds.",
+  Alerts: "Alerts of the operator's rules, as records and as feeds, and a calendar of votes.",
   Service: 'The state of the service and of its data.',
 }
 

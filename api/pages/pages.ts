@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RequestHandler } from 'express'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -11,6 +11,23 @@ import { fromMarkdown } from './markdown.ts'
 import { createPageHandler, type Page } from './page-handler.ts'
 import { byTag, toOperationMarkdown, toReference, toReferenceMarkdown } from './reference.ts'
 import { toPage } from './shell.ts'
+
+/** The built page, whose font the documentation shares. */
+const BUILT_ASSETS = join(import.meta.dirname, '../../web/dist/assets')
+
+/** The style, with the font of the page; without a built page, the system's font. */
+function toStyle(): string {
+  const names = existsSync(BUILT_ASSETS) ? readdirSync(BUILT_ASSETS) : []
+  const font = names.find((name) => /^inter-.*\.woff2$/.test(name))
+  const face = `@font-face {
+  font-family: "Inter";
+  src: url("../assets/${font}") format("woff2");
+  font-weight: 400 700;
+  font-display: optional;
+}
+`
+  return `${font === undefined ? '' : face}${asset('style.css')}`
+}
 
 const asset = (name: string) => readFileSync(join(import.meta.dirname, 'assets', name), 'utf8')
 
@@ -42,7 +59,8 @@ function toPages(document: OpenApi, base: string, registry: Registry): ReadonlyM
       markdown(`/guides/${name}.md`, () => toGuide(name, base, registry)),
     ]),
     ['/llms.txt', { type: 'text/plain; charset=utf-8', make: () => toLlmsText(document, base) }],
-    ['/pages/style.css', { type: 'text/css; charset=utf-8', make: () => asset('style.css') }],
+    ['/pages/style.css', { type: 'text/css; charset=utf-8', make: toStyle }],
+    ['/pages/theme.js', { type: 'text/javascript; charset=utf-8', make: () => asset('theme.js') }],
     ['/pages/try.js', { type: 'text/javascript; charset=utf-8', make: () => asset('try.js') }],
   ])
 }

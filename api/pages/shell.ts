@@ -1,3 +1,4 @@
+import { SITE_PAGES } from '../../shared/site-pages.ts'
 import { GUIDES } from './guides.ts'
 import { toHtml } from './markdown.ts'
 
@@ -24,6 +25,15 @@ const GROUPS: readonly LinkGroup[] = [
 const toGroup = ({ title, links }: LinkGroup) =>
   `<h2>${toHtml(title)}</h2>\n<ul>\n${links.map(({ href, text }) => `<li><a href="${href}">${toHtml(text)}</a></li>`).join('\n')}\n</ul>`
 
+/** The header of the site, as `web/app.tsx` draws it. */
+const HEADER = `<header class="top">
+<a class="brand" href="/">dao-data</a>
+<nav aria-label="Pages">
+${SITE_PAGES.map(([to, text]) => `<a href="/${to === './' ? '' : to}">${text}</a>`).join('\n')}
+</nav>
+<button type="button" aria-label="Colours: system. Change">◐</button>
+</header>`
+
 /** A page of the documentation: `body` is HTML, `markdown` is the address of the Markdown version. */
 export const toPage = (page: { title: string; body: string; markdown: string; groups?: readonly LinkGroup[] }) =>
   `<!doctype html>
@@ -33,18 +43,17 @@ export const toPage = (page: { title: string; body: string; markdown: string; gr
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${toHtml(page.title)} – dao-data</title>
 <link rel="stylesheet" href="/pages/style.css">
-<link rel="icon" href="/docs/assets/favicon-32x32.png">
+<script src="/pages/theme.js"></script>
+<link rel="icon" href="/favicon.ico">
 <link rel="alternate" type="text/markdown" href="${page.markdown}">
 <script src="/pages/try.js" defer></script>
 </head>
 <body>
+${HEADER}
 <div class="layout">
-<nav aria-label="Documentation">
+<nav class="side" aria-label="Documentation">
 <details open>
-<summary>dao-data</summary>
-<ul>
-<li><a href="/">Home</a></li>
-</ul>
+<summary>Documentation</summary>
 ${[...GROUPS, ...(page.groups ?? [])].map(toGroup).join('\n')}
 </details>
 </nav>

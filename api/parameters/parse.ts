@@ -26,10 +26,13 @@ export function isRequired(schema: z.ZodType): boolean {
   return !schema.safeParse(undefined).success
 }
 
-/** One parameter of a shape, and its value if a request omits it. */
+/** One parameter of a shape, how its text is read, and its value if a request omits it. */
 interface Expected {
   readonly name: string
   readonly schema: z.ZodType
+  readonly takesSeveral: boolean
+  readonly isNumber: boolean
+  readonly isEmptyAllowed: boolean
   /** The default value; undefined if the parameter stays absent. */
   readonly otherwise: unknown
   readonly isRequired: boolean
@@ -38,15 +41,17 @@ interface Expected {
 const expectations = new WeakMap<QueryShape, readonly Expected[]>()
 
 /**
- * The parameters of a shape, computed once per shape: most parameters are absent in a request, so their defaults are
- * reused.
+ * The parameters of a shape, computed once per shape: reading the schema of each parameter takes longer than its text,
+ * and most parameters are absent in a request, so their defaults are reused.
  */
 function toExpected(shape: QueryShape): readonly Expected[] {
   const cached = expectations.get(shape)
   if (cached !== undefined) return cached
   const expected = Object.entries(shape).map(([name, schema]) => {
     const { success, data } = schema.safeParse(undefined)
-    return { name, schema, otherwise: data, isRequired: !success }
+    const [bare, isRequired] = [inner(schema), !success]
+    const reading = { isNumber: bare instanceof z.ZodNumber, isEmptyAllowed: isEmptyAllowed(bare) }
+    return { name, schema, takesSeveral: takesSeveral(schema), ...reading, otherwise: data, isRequired }
   })
   expectations.set(shape, expected)
   return expected
@@ -114,9 +119,11 @@ export function readQuery(url: string): RawParameters {
   return { values, bracketed }
 }
 
-function refuseUnknown(raw: RawParameters, names: readonly string[]): void {
+function refuseUnknown(raw: RawParameters, expected: readonly Expected[], inPath: Readonly<Record<string, string>>) {
+  const isKnown = (name: string) => !(name in inPath) && expected.some((one) => one.name === name)
   for (const name of raw.values.keys()) {
-    if (names.includes(name)) continue
+    if (isKnown(name)) continue
+    const names = expected.flatMap((one) => (one.name in inPath ? [] : [one.name]))
     const nearest = nearestWord(name, names)
     const hint = nearest === undefined ? '' : ` Did you mean "${nearest}"?`
     const shown = name.slice(0, 60)
@@ -146,18 +153,18 @@ function toValues(name: string, schema: z.ZodType, texts: readonly string[]): re
   return values
 }
 
-function toValue(name: string, schema: z.ZodType, raw: RawParameters): unknown {
+function toValue(expected: Expected, raw: RawParameters): unknown {
+  const { name, schema } = expected
   const texts = raw.values.get(name)
   if (texts === undefined) return undefined
-  const several = takesSeveral(schema)
-  const values = several ? toValues(name, schema, texts) : texts
-  if (values.includes('') && !isEmptyAllowed(inner(schema)))
+  const values = expected.takesSeveral ? toValues(name, schema, texts) : texts
+  if (values.includes('') && !expected.isEmptyAllowed)
     throw new Problem('invalid_parameter', `${name} must not be empty.`, { param: name })
-  if (several) return [...new Set(values)].sort()
+  if (expected.takesSeveral) return [...new Set(values)].sort()
   if (values.length > 1 || raw.bracketed.has(name)) {
     throw new Problem('invalid_parameter', `${name} takes one value here.`, { param: name })
   }
-  return inner(schema) instanceof z.ZodNumber ? toNumber(values[0] ?? '') : values[0]
+  return expected.isNumber ? toNumber(values[0] ?? '') : values[0]
 }
 
 /** Converts decimal digits to a number. Other text is returned unchanged, for the schema to reject. */
@@ -200,13 +207,10 @@ export function parseParameters<Shape extends QueryShape>(
   inPath: Readonly<Record<string, string>> = {},
 ): z.output<z.ZodObject<Shape>> {
   const expected = toExpected(shape)
-  refuseUnknown(
-    raw,
-    expected.flatMap(({ name }) => (name in inPath ? [] : [name])),
-  )
+  refuseUnknown(raw, expected, inPath)
   const parsed: Record<string, unknown> = {}
   for (const one of expected) {
-    const value = toParsed(one, inPath[one.name] ?? toValue(one.name, one.schema, raw))
+    const value = toParsed(one, inPath[one.name] ?? toValue(one, raw))
     if (value !== undefined) parsed[one.name] = value
   }
   return parsed as z.output<z.ZodObject<Shape>>

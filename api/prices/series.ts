@@ -349,6 +349,7 @@ async function countCoarsePoints(reader: CacheReader, series: PriceRange, readin
   const ofAll = isSpread ? [] : years.map((year) => toYearPlace('', year))
   const coarsest = await reader.cache.getEach(ofAll, readCoarsest, reader)
   const coarse = years.filter((_, index) => isSpread || (coarsest[index]?.of.get(token) ?? 0) > seconds)
+  if (coarse.length === 0) return 0
   const places = coarse.map((year) => toYearPlace(`${token} ${seconds}`, year))
   const read = (missing: readonly YearPlace[], db: Database) => readBuckets(missing, db, { token, seconds })
   const buckets = await reader.cache.getEach(places, read, reader)

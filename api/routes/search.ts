@@ -24,7 +24,7 @@ const found = z
         'The member that matches `q`. `formerName` is a former name or symbol. `predecessor` is the name or symbol of a token of another DAO that was exchanged for this one, `formerAddress` the address of any such token. `treasury`, `governor` and `votingToken` are addresses of a DAO. `category` or `chain` if only one of these matches.',
       ),
   })
-  .meta({ id: 'SearchResult', description: 'A token or a DAO that was found.' })
+  .meta({ id: 'SearchHit', description: 'A token or a DAO that was found.' })
 
 const foundWithMatch = found
   .extend({
@@ -39,7 +39,7 @@ const foundWithMatch = found
       })
       .describe('Why it was found. With `include=match`.'),
   })
-  .meta({ id: 'SearchResultWithMatch', description: 'A token or a DAO that was found, and why. With `include=match`.' })
+  .meta({ id: 'SearchHitWithMatch', description: 'A token or a DAO that was found, and why. With `include=match`.' })
 
 export const searchRoute = defineRoute({
   operation: 'search',

@@ -268,6 +268,7 @@ async function readChunks(
   if (stored === undefined || requested.length > stored.mostChunks) return readPoints(series, reader, requested)
   const found = requested.map((chunk) => reader.cache.find<PointsChunk>(toChunkKey(series, chunk).key))
   const missing = requested.filter((_, index) => found[index] === undefined)
+  if (missing.length === 0) return found as readonly PointsChunk[]
   const complete = missing.filter((chunk) => isComplete(series, chunk))
   const growing = missing.filter((chunk) => !isComplete(series, chunk))
   const [fromRows, fromPoints] = await Promise.all([

@@ -6,13 +6,11 @@ import type { Sized } from '../cache/cache.ts'
 import {
   type AssembledBody,
   countBytes,
-  type Deflated,
   deflateCached,
   inflate,
   type Part,
   type Rows,
   type Slice,
-  store,
   toText,
   writeGzip,
   writeGzipBatches,
@@ -293,12 +291,6 @@ export interface Points {
 /** Longer texts are sent in several writes. */
 const MOST_WHOLE_BYTES = 1_250_000
 
-function toStored(text: string): Deflated {
-  const bytes = Buffer.from(text)
-  return { bytes: store(bytes), crc: crc32(bytes), length: bytes.length }
-}
-const [COMMA, COMMA_LINE] = [toStored(','), toStored(',\n')]
-
 /** The points in a range of buckets, from the chunks that contain it, which are given oldest first. */
 export const toPoints = (chunks: readonly PointsChunk[], range: TimeRange, form: PointsForm): Points =>
   createPoints(selectParts(chunks, range, form.interval), form)
@@ -380,14 +372,13 @@ function assemble(
   { frame, form }: { readonly frame: Frame; readonly form: PointsForm },
   read: (part: BlockPart) => Buffer,
 ): AssembledBody {
-  const [opening, closing, separator] = form.hasLines ? ['[\n', '\n]\n', COMMA_LINE] : ['[', ']', COMMA]
+  const [opening, closing] = form.hasLines ? ['[\n', '\n]\n'] : ['[', ']']
   const comma = Buffer.from(toSeparator(form))
   const [before, after] = [Buffer.from(frame.before + opening), Buffer.from(closing + frame.after)]
   const body: Part[] = [before]
   const digests: Buffer[] = [before, after]
   for (const [index, part] of parts.entries()) {
-    // A text continues the text before it, so that both are deflated together.
-    if (index > 0) body.push(part.chunk.isDeflated ? separator : comma)
+    if (index > 0) body.push(comma)
     if (isWhole(part)) {
       const at = factsAt(part) + AT.digest
       body.push(toBlock(part))

@@ -40,6 +40,8 @@ interface Range {
   state: string
   provider: string | null
   interval: string | null
+  name?: string
+  live?: boolean
   reason: string | null
 }
 
@@ -167,6 +169,19 @@ describe(PATH, () => {
       `HTTP 503 (since ${iso(BEGIN)})`,
       'not due yet',
     ])
+  })
+
+  it('adds the name of each entity with include=name, also of an ended token', async () => {
+    const ended = database.registry.tokens.find(({ live }) => !live)
+    for (const { id, name, live } of [mixed, ended ?? mixed]) {
+      const ranges = await coverage(`dataset=prices&id=${id}&include=name`)
+      expect(ranges.length).toBeGreaterThan(0)
+      for (const range of ranges) expect(range).toMatchObject({ entity: id, name, live })
+      expect(await coverage(`dataset=prices&id=${id}`)).toEqual(ranges.map(({ name: _, live: __, ...rest }) => rest))
+    }
+    expect(ended).toBeDefined()
+    const [all] = await coverage('dataset=market-cap&include=name')
+    expect(all).toMatchObject({ name: 'all', live: true })
   })
 
   it('keeps the entity tag within a bucket while nothing changes', async () => {

@@ -1,12 +1,10 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createDatabase } from '../../shared/store/clickhouse.ts'
 import { runFuzz } from '../fuzz/run.ts'
+import { runStalling } from '../fuzz/stalling.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { countCases, SEED } from '../support/cases.ts'
 import { createTestConfig } from '../support/database.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
-import { createRandom } from '../support/random.ts'
-import { startStatementDoor } from '../support/statement-door.ts'
 
 /** Fixed clock: results do not depend on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
@@ -59,28 +57,9 @@ it('the API keeps serving while clients disconnect at random times', async () =>
 })
 
 it('the API returns no 5xx status but 503 while ClickHouse stalls or breaks off in bodies', async () => {
-  const door = await startStatementDoor(config.clickhouse.url)
-  const db = createDatabase({ ...config.clickhouse, url: door.url, answerTimeoutMs: 1_000 }, 'read')
-  const random = createRandom(SEED)
-  // Without a cache every request needs its statements.
-  const uncached = { ...config, api: { ...config.api, cacheBytes: 0 } }
-  const options = { config: uncached, registry: database.registry, changeFeed: createHandFeed(), now: () => NOW }
-  const api = await startApi({ ...options, db })
-  try {
-    door.endBodies(() => (random.chance(0.1) ? random.pick(['stall', 'stall', 'reset']) : 'complete'))
-    const { statuses, faults } = await runFuzz({
-      url: api.url,
-      requests: countCases(150),
-      seed: SEED,
-      concurrency: 16,
-      mayAbort: true,
-      now: NOW,
-    })
-    expect(faults).toEqual([])
-    expect(statuses.get(200)).toBeGreaterThan(4)
-    expect(statuses.get(503)).toBeGreaterThan(4)
-  } finally {
-    await api.close()
-    await Promise.all([db.close(), door.close()])
-  }
+  const options = { requests: countCases(150), seed: SEED, now: NOW }
+  const { statuses, faults } = await runStalling(config, database, options)
+  expect(faults).toEqual([])
+  expect(statuses.get(200)).toBeGreaterThan(4)
+  expect(statuses.get(503)).toBeGreaterThan(4)
 })

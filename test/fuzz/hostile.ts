@@ -42,14 +42,18 @@ async function join(url: URL, count: number, toBytes: (socket: Socket) => string
 
 const head = (path: string, more = '') => `GET ${path} HTTP/1.1\r\nHost: a\r\n${more}\r\n`
 
-/** Repeats a request on some connections, each time that the response has begun. */
-const repeat = (path: string, connections: number) => (url: URL) =>
-  join(url, connections, (socket) => {
+/** Sends requests on some connections, each time that the response before has begun. */
+const repeatEach = (toHead: (count: number) => string, connections: number) => (url: URL) => {
+  let count = 0
+  return join(url, connections, (socket) => {
     socket.on('data', (bytes) => {
-      if (bytes.includes('HTTP/1.1 ')) socket.write(head(path))
+      if (bytes.includes('HTTP/1.1 ')) socket.write(toHead(count++))
     })
-    return head(path)
+    return toHead(count++)
   })
+}
+
+const repeat = (path: string, connections: number) => repeatEach(() => head(path), connections)
 
 const toUnknownFilters = () => {
   const filters = Array.from({ length: 10 }, (_, index) => `filter=financialData.percentChanges${index}d>1`)
@@ -77,6 +81,41 @@ export const WORK_ATTACKS: readonly Attack[] = [
   { name: 'unknown members in ten filters', begin: repeat(toUnknownFilters(), 16) },
   { name: 'an unknown parameter', begin: repeat('/data/tokens?nmae=a', 16) },
 ]
+
+/** What the requests of `toCostAttacks` are about. */
+interface Targets {
+  readonly tokens: readonly string[]
+  /** Paths of large files of the page. */
+  readonly files: readonly string[]
+  /** Unix milliseconds. */
+  readonly now: number
+}
+
+const FLOOD_CONNECTIONS = 64
+
+/** Attacks whose single requests cost much: pictures, files without compression, compression, publication, long ranges. */
+export function toCostAttacks({ tokens, files, now }: Targets): readonly Attack[] {
+  const since = (days: number) => new Date(now - days * 86_400_000).toISOString()
+  const pick = (values: readonly string[], count: number) => values[count % values.length] ?? ''
+  const prices = (count: number) =>
+    `/data/tokens/historic-financial?id=${pick(tokens, count)}&interval=5m&start=${since(30)}`
+  const weekOf = (count: number) => `&start=${since(7 * (2 + (count % 6)))}&end=${since(7 * (1 + (count % 6)))}`
+  const toAttack = (name: string, toHead: (count: number) => string): Attack => ({
+    ...{ name, begin: repeatEach(toHead, FLOOD_CONNECTIONS) },
+  })
+  return [
+    toAttack('pictures of all tokens', (count) => head(`/og/tokens/${pick(tokens, count)}.png`)),
+    ...(files.length === 0 ? [] : [toAttack('large files without compression', (count) => head(pick(files, count)))]),
+    toAttack('compression with br', (count) => head(prices(count), 'Accept-Encoding: br\r\n')),
+    toAttack('HEAD of Parquet', (count) =>
+      head(`${prices(count)}${weekOf(count)}&format=parquet`.replace(`&start=${since(30)}`, '')).replace('GET', 'HEAD'),
+    ),
+    toAttack('coverage since 2022', () => head('/data/status/coverage?dataset=prices&start=2022-01-01')),
+    toAttack('like-for-like market cap', (count) =>
+      head(`/data/aggregated/market-cap?basis=like-for-like&start=${since(365 + count)}`),
+    ),
+  ]
+}
 
 /** One request of the other client: its status, 0 without a response, and its milliseconds. */
 function request(url: URL, agent: Agent): Promise<{ status: number; ms: number }> {

@@ -16,7 +16,7 @@ export interface FuzzResult {
 }
 
 /** Text of the engine, or a stack trace. */
-const ENGINE_TEXT = /DB::|Code: \d+|clickhouse|SELECT |FROM `?\w+`? FINAL|node_modules|\bat \S+ \(.*:\d+:\d+\)/i
+const ENGINE_TEXT = /DB::|Code: \d+|[Cc]lick[Hh]ouse|SELECT |FROM `?\w+`? FINAL|node_modules|\bat \S+ \(.*:\d+:\d+\)/
 const MAX_FAULTS = 50
 /** Most responses take less time, so clients disconnect at any step of the computation. */
 const LEAVES_WITHIN_MS = 30

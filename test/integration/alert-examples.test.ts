@@ -374,6 +374,34 @@ describe('a queued proposal', () => {
   })
 })
 
+describe('a canceled proposal', () => {
+  /** A proposal whose vote ends 30 seconds from now. */
+  const canceled = async (id: string, at: number) => {
+    const { now } = stage.clock
+    const [starts, ends] = [now - DAY_MS, now + 30_000]
+    await proposal(id, { created: starts, starts, ends, settled: true })
+    await insert('dao_proposal_details', {
+      ...{ dao: dao('uniswap').key, space: 'uniswap', proposal: id, title: `Proposal ${id}`, outcome: 'canceled' },
+      ...{ starts_at: iso(starts), ends_at: iso(ends), canceled_at: iso(at), collected_at: iso(now + 1) },
+    })
+  }
+
+  it('has no end of its vote if it was canceled before, and has one if it was canceled later', async () => {
+    stage.clock.now += 2 * DAY_MS
+    const rule = { name: 'is-ended', what: { kind: 'proposal', on: 'ended' }, who: { names: ['uniswap'] } }
+    const [parsed] = parseRules(JSON.stringify({ rules: [rule] }), 'alerts.json', () => undefined).rules
+    if (parsed === undefined) return expect.fail('a rule is needed')
+    expect(await evaluate(parsed)).toEqual([])
+    const { now } = stage.clock
+    await canceled('canceled while voting', now + 10_000)
+    stage.clock.now += 60_000
+    expect(await evaluate(parsed)).toEqual([])
+    await canceled('canceled while queued', stage.clock.now + 50_000)
+    stage.clock.now += 60_000
+    expect(await evaluate(parsed)).toEqual([expect.stringMatching(/: vote ended$/)])
+  })
+})
+
 describe('a proposal without its quorum', () => {
   const toRule = (hours: number) => {
     const rule = {

@@ -2,9 +2,10 @@ import { once } from 'node:events'
 import { Job } from 'bullmq'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
+import { addCoverage, writeNotes } from '../../shared/ledger/tables.ts'
 import { enqueueRanges } from '../../shared/queue/queues.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
-import { readOutcome } from '../../workers/backfill/outcome.ts'
+import { type Ended, readOutcome } from '../../workers/backfill/outcome.ts'
 import { planBackfill } from '../../workers/backfill/plan.ts'
 import { recordExpectedHistory, toRepeated } from '../../workers/backfill/request.ts'
 import prices from '../../workers/jobs/prices.ts'
@@ -134,6 +135,37 @@ describe('a failing provider', () => {
     await history.obliterate({ force: true })
     await enqueueRanges(history, toRepeated(plan.chunks))
     expect((await untilDone(repeated, 1)).failed).toMatchObject([{ reason: expect.stringContaining('acme: used up') }])
+  })
+
+  it('has a reason for each state of the requested hours', async () => {
+    const { db } = pipeline.context
+    const from = Date.parse('2024-05-01T00:00:00Z')
+    const times = { from: new Date(from).toISOString(), to: new Date(from + 4 * HOUR).toISOString() }
+    const request = { dataset: 'prices', ...times, interval: '1h' as const, only: 'UNI' }
+    const plan = planBackfill(request, pipeline.registry, pipeline.clock.now)
+    await recordExpectedHistory(db, plan)
+    const [chunk] = plan.chunks
+    const [uni] = plan.job.entities(pipeline.registry).filter(({ name }) => name === 'Uniswap')
+    if (chunk === undefined || uni === undefined) throw new Error('a range of Uniswap is needed')
+    const read = async (ended: readonly Ended[]) => {
+      const { parts } = await readOutcome(db, plan, { ended, isRenewal: false, now: pipeline.clock.now })
+      return parts.map(({ standing, reason, buckets }) => [standing, reason, buckets])
+    }
+    expect(await read([])).toEqual([['missing', 'not collected yet', 48]])
+    expect(await read([{ chunk, reason: 'acme: refused' }])).toEqual([['missing', 'acme: refused', 48]])
+
+    const [first, hour, day] = [from / 300_000, 12, 86_400]
+    const report = { entity: uni.key, state: 'stored', provider: 'acme', seconds: day } as const
+    await addCoverage(db, prices.dataset, [{ ...report, first, last: first + hour - 1 }])
+    const parts = (coarser: string) => [
+      ['coarser', coarser, hour],
+      ['missing', 'not collected yet', 3 * hour],
+    ]
+    expect(await read([])).toEqual(parts('the provider has only a longer step'))
+    const note = { entity: uni.key, queueClass: 'history', state: 'coarser', provider: 'acme', since: 0 } as const
+    const noted = { ...note, from, to: from + HOUR, reason: 'acme has only days', tries: 1, nextTry: 0 }
+    await writeNotes(db, prices.dataset, [noted])
+    expect(await read([])).toEqual(parts('acme has only days'))
   })
 
   it("is not retried for a range that a coarser provider filled, although each attempt stores that provider's rows", async () => {

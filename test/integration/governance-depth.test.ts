@@ -26,6 +26,7 @@ interface Summary extends Counts {
 interface Proposal {
   _id: string
   dao: string
+  title: string
   state: string
   choices: string[]
   scores: number[]
@@ -185,6 +186,22 @@ describe('governance lists in a simulated world', () => {
     const [second] = await get<Proposal[]>('/proposals?name=uniswap&limit=1')
     expect(await get(`/votes?proposal=${second?._id}&name=aave`)).toEqual([])
     expect((await get<Vote[]>(`/votes?proposal=${second?._id}&name=uniswap`)).length).toBeGreaterThan(0)
+  })
+
+  it('select proposals by a text in their title, of one DAO and of all', async () => {
+    const list = await all<Proposal>('/proposals?name=aave')
+    const word = list.flatMap(({ title }) => title.split(/\s+/)).find((one) => /^[A-Za-z]{5,}$/.test(one)) ?? ''
+    const isFound = ({ title }: Proposal) => title.toLowerCase().includes(word.toLowerCase())
+    const expected = list.filter(isFound).map(({ _id }) => _id)
+    expect(expected.length).toBeGreaterThan(0)
+    for (const text of [word, word.toUpperCase()]) {
+      const found = await all<Proposal>(`/proposals?name=aave&title=${text}`)
+      expect(found.map(({ _id }) => _id)).toEqual(expected)
+    }
+    const ofAll = await get<Proposal[]>(`/proposals?endsBefore=2100-01-01&title=${word}&limit=1000`)
+    expect(ofAll.every(isFound)).toBe(true)
+    expect(ofAll.map(({ _id }) => _id)).toEqual(expect.arrayContaining(expected))
+    expect(await get(`/proposals?name=aave&title=${encodeURIComponent(`'%_\\`)}`)).toEqual([])
   })
 
   it('compute proposal states from the clock, without a collection', async () => {

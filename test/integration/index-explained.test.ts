@@ -185,8 +185,10 @@ describe('GET /data/index/compositions', () => {
 })
 
 /** Contribution of each token, summed from value to value, with the changes between two compositions. */
-function recount(last: Point) {
-  const begin = points.findLast(({ at }) => at <= last.at - DAY && at > last.at - DAY - 2 * SLOT)
+function recount(
+  last: Point,
+  begin = points.findLast(({ at }) => at <= last.at - DAY && at > last.at - DAY - 2 * SLOT),
+) {
   if (begin === undefined) return undefined
   const way = points.filter(({ at }) => at >= begin.at && at <= last.at)
   const gains = new Map<string, number>()
@@ -263,6 +265,42 @@ describe('GET /data/index/weights', () => {
     }
     expect(withChange.size).toBeGreaterThan(5)
     expect(without.size).toBeGreaterThan(2)
+  })
+
+  it('explains several days with days, and has no contribution where the history is shorter', async () => {
+    const last = points.at(-1) as Point
+    const longer = z.array(z.object({ token: z.string(), contribution: z.number().nullable() }))
+    const short = await get('/data/index/weights', { days: '7' })
+    expect(longer.parse(short.body).every(({ contribution }) => contribution === null)).toBe(true)
+    expect(short.headers.has('x-index-change')).toBe(false)
+    // The prices of one day a week earlier: the period begins up to a day before its start.
+    const [weekAgo, members] = [last.at - 7 * DAY - 5 * HOUR, basket.compositions[0]?.elements ?? []]
+    const old = members.map(({ token }, rank) => ({ token: token.key, at: weekAgo + 1000, price: 8 * (rank + 1) }))
+    await storeQuotes(pipeline.database.db, old)
+    const { context } = pipeline
+    await runJob(index, index.connect(context), context, {
+      ...{ kind: 'range', from: weekAgo, to: weekAgo + SLOT, interval: '5m' },
+    })
+    for (const quote of old) prices.set(`${quote.token} ${weekAgo}`, quote)
+    const begin: Point = {
+      ...{ at: weekAgo, observed: weekAgo + 1000, composition: basket.compositions[0] as Composition },
+      value: members.reduce((sum, { quantity }, rank) => sum + Number(quantity) * 8 * (rank + 1), 0),
+    }
+    points = [begin, ...points]
+    pipeline.changeFeed.commit('index')
+    const { body, headers } = await get('/data/index/weights', { days: '7' })
+    expect(indexWeightsRoute.response.parse(body)).toEqual(body)
+    const expected = recount(last, begin)
+    const found = longer.parse(body)
+    expect(found.map(({ token }) => token).sort()).toEqual([...(expected?.of.keys() ?? [])].sort())
+    for (const { token, contribution } of found)
+      expect(contribution).toBeCloseTo(expected?.of.get(token) ?? Number.NaN, 9)
+    expect(Number(headers.get('x-index-change'))).toBeCloseTo(expected?.change ?? Number.NaN, 9)
+    expect(Number(headers.get('x-index-rebalance'))).toBeCloseTo(expected?.rebalance ?? Number.NaN, 9)
+    expect(headers.get('x-index-since')).toBe(iso(weekAgo))
+    const usual = z.array(z.looseObject({})).parse((await get('/data/index/weights')).body)
+    expect(usual.every((one) => !('contribution' in one))).toBe(true)
+    points = points.slice(1)
   })
 
   it('returns an empty list before the launch, and rejects the future', async () => {

@@ -35,6 +35,7 @@ const REQUESTS: Readonly<Record<(typeof routes)[number]['operation'], string>> =
   listAlertRules: '/data/alerts/rules',
   getAtomFeed: '',
   getJsonFeed: '',
+  getVotesCalendar: '',
   getUsage: '/data/usage',
   getLiveness: '/health/live',
   getReadiness: '/health/ready',

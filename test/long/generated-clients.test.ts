@@ -83,6 +83,12 @@ type List = NonNullable<Awaited<ReturnType<typeof listTokens>>['data']>`,
 type List = Extract<Awaited<ReturnType<typeof listTokens>>, { status: 200 }>['data']`,
   ],
   [
+    'orval-axios',
+    [bin('orval'), '--input', 'openapi.json', '--output', 'orval-axios.ts'],
+    `import type { ListTokensResult, Token } from './orval-axios'
+type List = ListTokensResult['data']`,
+  ],
+  [
     'kubb',
     [bin('kubb'), 'generate', '--config', 'kubb.config.mjs'],
     `import { listTokens } from './kubb/clients/listTokens'

@@ -25,9 +25,12 @@ const toRange = (from: number, to: number) => ({
   to: new Date(NOW - 24 * HOUR + to * HOUR).toISOString(),
 })
 
+/** The token as its charts have it: no value is newer than their last point. */
+const CHARTED = { ...TOKEN, financialData: { ...TOKEN.financialData, lastUpdated: '2024-03-01T00:00:00.000Z' } }
+
 const ANSWERS: Readonly<Record<string, unknown>> = {
   '/data/status': { mode: 'live', upstream: 'Live providers.', datasets: [] },
-  '/data/tokens': [TOKEN],
+  '/data/tokens': [CHARTED],
   '/data/chains': [],
   '/data/daos/governance/summary': [{ _id: ID, proposals: 3 }],
   '/data/daos/governance/proposals': [
@@ -141,10 +144,15 @@ describe.skipIf(!hasBrowser)('chart of the explorer', () => {
     })
     const price = page.locator('.title .large')
     await price.getByText('$1.50').waitFor()
-    const newer = { ...TOKEN, financialData: { ...TOKEN.financialData, price: 1.75 } }
+    const financialData = { ...TOKEN.financialData, price: 1.75, lastUpdated: new Date(NOW).toISOString() }
+    const newer = { ...TOKEN, financialData }
     await page.route('**/data/tokens?*', (route) => route.fulfill({ json: [newer] }))
     await page.clock.fastForward(31_000)
     await price.getByText('$1.75').waitFor()
+    // The chart ends with the same value.
+    await expect
+      .poll(() => page.locator('output.point').first().textContent())
+      .toBe('10 Mar 2024, 12:02 UTC: Price $1.75')
     await close()
   })
 
@@ -219,12 +227,65 @@ describe.skipIf(!hasBrowser)('chart of the explorer', () => {
     for (let hour = 0; hour < 8; hour += 1) await page.keyboard.press('ArrowRight')
     await tip.getByText('▬ No data until 10 Mar 2024, 04:02 UTC: it answered 500').waitFor()
     await page.getByText('3 events').click()
-    await page.getByText('Filled or corrected until 9 Mar 2024, 16:02 UTC, stored 10 Mar 2024, 11:02 UTC').waitFor()
+    await page
+      .getByText(
+        'Values from 9 Mar 2024, 14:02 UTC to 9 Mar 2024, 16:02 UTC were added or corrected on 10 Mar 2024, 11:02 UTC',
+      )
+      .waitFor()
     const link = page.getByRole('link', { name: 'Vote ended: Raise the fee' })
     expect(await link.getAttribute('href')).toBe(`daos/${ID}/proposals/${ID}`)
     expect(await findBarriers(page)).toEqual([])
     expect(wrong).toEqual([])
     await close()
+  })
+
+  it('cites a point in its address, with value, time and source to copy', async () => {
+    const permissions = ['clipboard-read', 'clipboard-write']
+    const { page, wrong, close } = await open('metric=price&range=24h&interval=1h', { permissions })
+    const chart = page.locator('.chart[data-drawn]').first()
+    await chart.focus()
+    await page.keyboard.press('Home')
+    await page.keyboard.press('ArrowRight')
+    await page.keyboard.press('Enter')
+    await page.waitForURL((url) => url.searchParams.get('at') === '2024-03-09T13:02:00Z')
+    const cited = page.url()
+    const text = (await page.locator('.cited p').textContent()) ?? ''
+    expect(text).toBe(
+      `Sample: Price, 24h by 1h: $${10 + Math.sin(1)}, 9 Mar 2024, 13:02 UTC. Source: dao-data, ${cited}, read 10 Mar 2024, 12:02 UTC.`,
+    )
+    await page.getByRole('button', { name: 'Copy citation' }).click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(text)
+    expect(await findBarriers(page)).toEqual([])
+    // A click cites another point, and a drag cites none.
+    const { x = 0, y = 0, width = 0 } = (await chart.boundingBox()) ?? {}
+    await page.mouse.click(x + width - 30, y + 60)
+    await expect.poll(() => page.url()).not.toBe(cited)
+    const other = page.url()
+    await page.mouse.move(x + width * 0.3, y + 60)
+    await page.mouse.down()
+    await page.mouse.move(x + width * 0.5, y + 60, { steps: 5 })
+    await page.mouse.up()
+    await page.getByRole('button', { name: 'Reset zoom' }).waitFor()
+    expect(page.url()).toBe(other)
+    await page.getByRole('button', { name: 'Remove' }).click()
+    await page.waitForURL((url) => !url.searchParams.has('at') && !url.searchParams.has('chart'))
+    expect(await page.locator('.cited').count()).toBe(0)
+    expect(wrong).toEqual([])
+    await close()
+    const reader = await explorer.open(new URL(cited).pathname + new URL(cited).search, {
+      ...{ now: NOW, prepare: (page: Page) => page.route('**/data/**', answer) },
+    })
+    await reader.page.locator('.chart .tip').getByText('9 Mar 2024, 13:02 UTC').waitFor()
+    expect(await reader.page.locator('.cited p').textContent()).toBe(text)
+    await reader.close()
+    const early = new URL(cited)
+    early.searchParams.set('at', '2023-01-01T00:00:00Z')
+    const late = await explorer.open(early.pathname + early.search, {
+      ...{ now: NOW, prepare: (page: Page) => page.route('**/data/**', answer) },
+    })
+    await late.page.getByText('The cited point is before this range.').waitFor()
+    await late.close()
   })
 
   it('zooms by keys, and shows the whole range again', async () => {

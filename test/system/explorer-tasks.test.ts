@@ -189,6 +189,117 @@ const TASKS: readonly (readonly [actions: number, task: Task])[] = [
     },
   ],
   [
+    2,
+    {
+      question: 'which DAOs earn most for their treasury',
+      from: '/daos',
+      actions: [
+        clickOn((page) => page.getByRole('button', { name: 'Fees and treasuries', exact: true })),
+        clickOn((page) => region(page, 'Fees and treasuries').getByRole('button', { name: 'Fees / treasury' })),
+      ],
+      answered: hasRows('Fees and treasuries'),
+    },
+  ],
+  [
+    2,
+    {
+      question: 'fees and treasuries of all DAOs in SQL, to export',
+      from: '/daos',
+      actions: [
+        clickOn((page) => page.getByRole('button', { name: 'Fees and treasuries', exact: true })),
+        clickOn((page) => page.getByRole('link', { name: 'The same table in SQL' })),
+      ],
+      answered: (page) => page.waitForURL(/\/sql\?q=.*FULL/),
+    },
+  ],
+  [
+    2,
+    {
+      question: 'what moved the Index in 90 days',
+      from: '/',
+      actions: [
+        openPage('Index'),
+        clickOn((page) => region(page, 'Composition').getByRole('button', { name: '90 d', exact: true })),
+      ],
+      answered: (page) => page.getByRole('columnheader', { name: 'Contribution, 90 d' }).waitFor(),
+    },
+  ],
+  [
+    1,
+    {
+      question: 'all deadlines of votes as a calendar',
+      from: '/',
+      actions: [openPage('Governance')],
+      answered: async (page) => {
+        const href = await page.getByRole('link', { name: 'Deadlines as a calendar' }).getAttribute('href')
+        const calendar = await page.request.get(new URL(href ?? '', new URL('/', page.url())).href)
+        expect(await calendar.text()).toContain('BEGIN:VEVENT')
+      },
+    },
+  ],
+  [
+    3,
+    {
+      question: 'a proposal by a word of its title',
+      from: '/',
+      actions: [
+        press('Control+k'),
+        type('budget'),
+        clickOn((page) => page.getByRole('option', { name: /Proposal$/ }).first()),
+      ],
+      answered: hasTitle('budget'),
+    },
+  ],
+  [
+    3,
+    {
+      question: 'the ratings of DAOs',
+      from: '/',
+      actions: [
+        press('Control+k'),
+        type('rating'),
+        clickOn((page) => page.getByRole('option', { name: /^Ratings of DAOs/ })),
+      ],
+      answered: hasRows('DAOs with a rating'),
+    },
+  ],
+  [
+    4,
+    {
+      question: 'the price of a token at one time, to cite',
+      from: '/tokens',
+      actions: [
+        followLink('All tokens', 'Uniswap'),
+        (page) => region(page, 'Price').locator('.chart[data-drawn]').focus(),
+        press('Home'),
+        press('Enter'),
+      ],
+      answered: (page) => page.getByRole('button', { name: 'Copy citation' }).waitFor(),
+    },
+  ],
+  [
+    3,
+    {
+      question: 'all votes of a delegate as CSV',
+      from: '/daos/893ec80ae8dcc44e6c2a0b49?tab=governance',
+      actions: [
+        clickOn((page) => region(page, 'Top delegates').getByRole('link').first()),
+        clickOn((page) => page.getByText('Open as: Votes in Uniswap')),
+        downloadCsv,
+      ],
+      answered: hasRows('Votes in Uniswap'),
+    },
+  ],
+  [
+    1,
+    {
+      question: 'a first comparison of tokens',
+      from: '/compare',
+      actions: [clickOn((page) => page.getByRole('link', { name: /^Compare .*, / }))],
+      answered: (page) => region(page, 'Side by side').locator('tbody tr').nth(2).waitFor(),
+    },
+  ],
+  [
     6,
     {
       question: 'two tokens side by side',

@@ -120,6 +120,34 @@ describe.skipIf(!hasBrowser)('API reference in a browser', () => {
     await close()
   })
 
+  it('shares the header, the font and the chosen theme with the page', async () => {
+    const { page, wrong, close } = await browser.open(demo.url)
+    const pages = page.getByRole('navigation', { name: 'Pages' }).getByRole('link')
+    const linksOf = () => pages.evaluateAll((all) => all.map((link) => [link.textContent, Reflect.get(link, 'href')]))
+    await pages.first().waitFor()
+    const links = await linksOf()
+    const fontOf = () => page.evaluate('getComputedStyle(document.body).fontFamily')
+    const font = await fontOf()
+    const colorOf = () => page.evaluate('getComputedStyle(document.body).backgroundColor')
+    for (const theme of ['light', 'dark']) {
+      await page.getByRole('button', { name: /^Colours: / }).click()
+      await page.locator(`html[data-theme="${theme}"]`).waitFor()
+    }
+    const dark = await colorOf()
+    await page.goto(`${demo.url}/guides/freshness`)
+    expect(await linksOf()).toEqual(links)
+    expect(await fontOf()).toBe(font)
+    expect(await page.evaluate(`document.fonts.check('15px Inter')`)).toBe(true)
+    expect(await colorOf()).toBe(dark)
+    await page.getByRole('button', { name: 'Colours: dark. Change' }).click()
+    await page.getByRole('button', { name: 'Colours: system. Change' }).waitFor()
+    expect(await colorOf()).not.toBe(dark)
+    await page.goto(demo.url)
+    await page.locator('html[data-theme="system"]').waitFor()
+    expect(wrong).toEqual([])
+    await close()
+  })
+
   it('fits a small phone, like each guide', async () => {
     const { page, close } = await browser.open(`${demo.url}/reference`, { screen: 'small phone' })
     expect(await isWide(page)).toBe(false)

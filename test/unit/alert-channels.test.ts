@@ -1,5 +1,6 @@
 import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer as createHttpServer } from 'node:http'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -397,6 +398,26 @@ describe('createAddressCheck', () => {
 })
 
 describe('createSend', () => {
+  it('opens a connection for each message, because the receiver may close an idle one meanwhile', async () => {
+    const server = createHttpServer((request, response) => request.resume().once('end', () => response.end()))
+    let connections = 0
+    server.on('connection', () => {
+      connections += 1
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    try {
+      const { port } = server.address() as AddressInfo
+      const outgoing = { url: `http://127.0.0.1:${port}/`, headers: {}, body: '{}' }
+      const send = createSend(['127.0.0.0/8'])
+      for (let count = 0; count < 3; count += 1)
+        expect(await send(outgoing, new AbortController().signal)).toMatchObject({ isDelivered: true })
+      expect(connections).toBe(3)
+    } finally {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    }
+  })
+
   const toRequest = (url: string) => ({ url, headers: {}, body: '{}' })
   const signal = new AbortController().signal
 

@@ -141,6 +141,15 @@ describe('a back-test', () => {
     expect(rebalances[0]?.excluded.map(({ reason }) => reason)).toEqual(reasons)
   })
 
+  it.each([0, -1])('has no market cap for a member if it is %d', (cap) => {
+    const market = toMarket('2024-03-30', { a: { prices: [1, 1], caps: [cap, cap] }, b: { prices: [1, 1] } })
+    const { rebalances } = runBackTest({ ...RULE, weights: 'marketCap' }, market)
+    expect(rebalances[0]).toMatchObject({
+      members: [{ token: 1, weight: 1 }],
+      excluded: [{ token: 0, reason: 'noMarketCap' }],
+    })
+  })
+
   it.each([
     ['monthly', ['2024-01-01', '2024-02-01', '2024-03-01', '2024-04-01']],
     ['quarterly', ['2024-01-01', '2024-04-01']],

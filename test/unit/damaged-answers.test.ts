@@ -241,8 +241,8 @@ function toApproximate(row: object, members: readonly string[]): object {
 }
 
 /**
- * Splits rows into independent parts: a snapshot of holders or of a treasury is a list of parts. The voting period and the
- * text of a proposal are part of the proposal.
+ * Splits rows into independent parts: a snapshot of a treasury is a list of parts, but one of holders is not, because the
+ * sum of their shares needs all of them. The voting period and the text of a proposal are part of the proposal.
  */
 function toParts(row: object): [string, string][] {
   const observed = row as Readonly<Record<string, unknown>>
@@ -253,7 +253,7 @@ function toParts(row: object): [string, string][] {
   const what = kind === 'times' || kind === 'text' ? 'proposal' : kind
   const event = [observed.transaction_hash, observed.log_index, what, space, proposal]
   const key = [observed.token, observed.dao, time, ...event, ...vote].filter((part) => part !== undefined)
-  const list = observed.holders ?? observed.holdings
+  const list = observed.holdings
   if (!Array.isArray(list)) return [[key.join(' '), JSON.stringify(row)]]
   return list.map((one: Readonly<Record<string, unknown>>) => {
     const { address, chain, contract, symbol } = one
@@ -593,7 +593,7 @@ function toEthplorerCase(): Case {
   const file = readJson('fixtures-ethplorer-openbb/uni_getTopTokenHolders_getTokenInfo_2022-01-31.json')
   return {
     ...{ name: 'Ethplorer, holders of UNI', job: holders, provider: 'ethplorer' },
-    entities: [toTestToken(1, {})],
+    entities: [toTestToken(1, {}), toTestToken(2, {})],
     answer: (path) => findWith(file, path.includes('Holders') ? 'holders' : 'holdersCount'),
     elements: (answer) => lists(at(answer, 'holders')),
   }

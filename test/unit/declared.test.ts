@@ -3,6 +3,7 @@ import { expect, it } from 'vitest'
 import { routes } from '../../api/routes.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { LIST_PATHS, LISTS, SERIES, SERIES_NAMES } from '../../workers/alerts/series.ts'
+import { jobs } from '../../workers/jobs/list.ts'
 
 const HEAD = `// Written by \`npx vitest run -u --project unit test/unit/declared.test.ts\`, not by hand: what the page shows of the
 // declarations of datasets, routes and alert rules, which it cannot import.`
@@ -27,10 +28,14 @@ function toDeclared(): string {
   const reads = routes
     .filter(({ path, datasets: read }) => path.startsWith('/data/') && (read.length > 0 || OF_REGISTRY.includes(path)))
     .map(({ path, datasets: read }) => [path, toList(read.map(({ name }) => name))] as const)
+  const hourly = jobs.filter(({ cadence, dataset }) => cadence === '1h' && dataset.cadence === '1d')
   return `${HEAD}
 
 /** The title of every dataset. */
 export const DATASET_TITLES = ${toObject(datasets.map(({ name, title }) => [name, quote(title)]))} as const
+
+/** Datasets with a record a day that are read every hour, so that the record of today is at most an hour old. */
+export const READ_HOURLY: readonly string[] = ${toList(hourly.map(({ dataset }) => dataset.name))}
 
 /** The datasets that each answer is from. Other answers have no change events. */
 export const READS: Readonly<Record<string, readonly string[]>> = ${toObject(reads)}

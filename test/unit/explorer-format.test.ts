@@ -1,7 +1,24 @@
 import { describe, expect, it } from 'vitest'
-import { describeChoice, toAgo, toDay, toDistinct, toFullNumber, toMark, toText, toUntil } from '../../web/format.ts'
+import {
+  describeChoice,
+  readTimes,
+  toAgo,
+  toDay,
+  toDistinct,
+  toFullNumber,
+  toMark,
+  toText,
+  toUntil,
+} from '../../web/format.ts'
 import { compareAssets, sumByAsset } from '../../web/pages/treasury-assets.ts'
-import { type Drawing, describeDrawing, describePoint, eventsIn, describe as inWords } from '../../web/parts/drawing.ts'
+import {
+  type Drawing,
+  describeDrawing,
+  describePoint,
+  endWith,
+  eventsIn,
+  describe as inWords,
+} from '../../web/parts/drawing.ts'
 
 const START = Date.parse('2024-03-10') / 1000
 const toLine = (values: readonly (number | null)[]): Drawing => ({
@@ -76,8 +93,8 @@ describe('number formats', () => {
     ['share', 0.00005, '0.01 %'],
     ['percent', 0.004, '<0.01 %'],
     ['percent', 0, '0.00 %'],
-    ['change', 0.001, '+<0.01 %'],
-    ['change', -0.001, '-<0.01 %'],
+    ['change', 0.001, '<+0.01 %'],
+    ['change', -0.001, '>-0.01 %'],
     ['change', -0.01, '-0.01 %'],
     ['change', 0, '0.00 %'],
   ] as const)('toText() does not round a small %s to zero: %d', (kind, value, expected) => {
@@ -89,7 +106,7 @@ describe('number formats', () => {
       '+1.50 pp',
       '-0.25 pp',
       '0.00 pp',
-      '+<0.01 pp',
+      '<+0.01 pp',
     ])
     expect([1500, -2e6, 0].map((value) => toText(value, 'usdChange'))).toEqual(['+$1,500.00', '-$2.00M', '$0'])
     expect(toFullNumber(1.5, 'points')).toBe('1.5 percentage points')
@@ -139,6 +156,42 @@ describe('number formats', () => {
       expect.stringContaining('price $2.00B'),
     ])
     expect(describePoint(toLine([1.5, 1.5]), 0)).toContain('price $1.50')
+  })
+})
+
+describe('readTimes', () => {
+  it.each([
+    ['HTTP 503 (since 2024-03-10T12:02:00.000Z)', 'HTTP 503 (since 10 Mar 2024, 12:02 UTC)'],
+    ['1inch.eth (since 2026-02-21), cream.eth', '1inch.eth (since 21 Feb 2026), cream.eth'],
+    ['2024-03-10T12:02:00Z to 2024-13-40', '10 Mar 2024, 12:02 UTC to 2024-13-40'],
+    ['block 12024-03-100', 'block 12024-03-100'],
+  ])('writes the times of a text in the form of the page: %s', (text, expected) => {
+    expect(readTimes(text)).toBe(expected)
+  })
+})
+
+describe('endWith', () => {
+  const drawing = toLine([1, null])
+  const later = (seconds: number) => new Date(((drawing.times.at(-1) ?? 0) + seconds) * 1000).toISOString()
+
+  it('adds a newer observation as the last point', () => {
+    const { times, lines } = endWith(drawing, { at: later(90), values: [2] })
+    expect(times).toEqual([...drawing.times, (drawing.times.at(-1) ?? 0) + 90])
+    expect(lines.map(({ values }) => values)).toEqual([[1, null, 2]])
+  })
+
+  it.each([
+    ['no observation', undefined],
+    ['an unknown time', { at: null, values: [2] }],
+    ['the time of the last point', { at: later(0), values: [2] }],
+    ['no known value', { at: later(90), values: [null] }],
+  ])('returns the drawing unchanged for %s', (_, newest) => {
+    expect(endWith(drawing, newest)).toBe(drawing)
+  })
+
+  it('returns a drawing without points unchanged', () => {
+    const empty = toLine([])
+    expect(endWith(empty, { at: later(90), values: [2] })).toBe(empty)
   })
 })
 

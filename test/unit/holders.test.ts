@@ -1,12 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { type TokenHoldersRow, tokenHoldersRow } from '../../shared/datasets/holders.ts'
+import { type TokenHoldersRow, tokenHolders, tokenHoldersRow } from '../../shared/datasets/holders.ts'
+import { OMITTED } from '../../workers/job/define-job.ts'
 import { toTokensPerSlot } from '../../workers/providers/contracts/holders.ts'
 import { toHoldersRow as fromEthplorer } from '../../workers/providers/ethplorer/holder-rows.ts'
 import { sumShares } from '../../workers/providers/holder-values.ts'
 import { toHoldersRow as fromMoralis } from '../../workers/providers/moralis/holder-rows.ts'
 import { toTurn, toTurnOfRun } from '../../workers/providers/plan.ts'
 import { toTokenUnits } from '../../workers/providers/token-units.ts'
+import { checkRows } from '../../workers/run/rows.ts'
 import { toTestToken } from '../samples.ts'
+import { silent } from '../support/silent.ts'
 
 const slot = Date.UTC(2024, 4, 6, 7)
 const token = toTestToken(1, {})
@@ -116,6 +119,29 @@ describe('fromMoralis', () => {
     const { balance_formatted: _, ...raw } = { ...owner, usd_value: null }
     const row = fromMoralis({ totalHolders: 5 }, [raw], token, slot)
     expect(row.holders).toMatchObject([{ amount: 10930056.627204137, amount_usd: null }])
+  })
+
+  it.each([
+    ['balance', { balance: 'n/a', balance_formatted: null }, 'holders.*.amount'],
+    ['share', { percentage_relative_to_total_supply: null }, 'holders.*.share'],
+    ['address', { owner_address: null }, 'holders.*.address'],
+  ])('is rejected with an unreadable %s of one holder, which is not zero', (_, more, member) => {
+    const owners = Array.from({ length: 5 }, (_, n) => ({ ...owner, owner_address: address(n), ...(n === 1 && more) }))
+    const row = fromMoralis({ totalHolders: 500 }, owners, token, slot)
+    const { rows, refused } = checkRows(tokenHolders, 'moralis', [row], { now: slot, log: silent })
+    expect(rows).toEqual([])
+    const message = expect.stringMatching(`^moralis: ${member.replaceAll('*', '\\*')}: `)
+    expect(refused.get(token.key)).toMatchObject({ code: 'provider_malformed', message })
+  })
+
+  it('leaves out an unreadable holder after the hundred largest', () => {
+    const owners = Array.from({ length: 130 }, (_, n) => ({
+      ...owner,
+      ...{ owner_address: n === 120 ? null : address(n), percentage_relative_to_total_supply: 0.5 },
+    }))
+    const row = fromMoralis({ totalHolders: 500 }, owners, token, slot)
+    expect(tokenHoldersRow.parse(row).holders).toHaveLength(100)
+    expect(row[OMITTED]).toEqual([expect.stringMatching(/^holders\.\*\.address: /)])
   })
 
   it('keeps the first hundred holders', () => {

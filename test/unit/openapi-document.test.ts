@@ -86,6 +86,15 @@ describe('OpenAPI document', () => {
     expect(ids.filter((id) => !/^(get|list|search|stream)([A-Z][a-z0-9]*)*$/.test(id))).toEqual([])
   })
 
+  it('has no schema with a name that generators derive from an operation', () => {
+    const suffixes = ['', 'Params', 'Body', 'Result', 'Error', 'Response', 'Query', 'QueryResult', 'QueryError']
+    const derived = operations.flatMap(({ operationId }) =>
+      suffixes.map((suffix) => operationId.replace(/^./, (letter) => letter.toUpperCase()) + suffix),
+    )
+    expect(derived).toContain('SearchResult')
+    expect(derived.filter((name) => name in openApi.components.schemas)).toEqual([])
+  })
+
   it('documents 409 only for operations with a name parameter', () => {
     const observed = operations.filter(({ responses }) => '409' in responses)
     expect(observed.length).toBeGreaterThan(0)

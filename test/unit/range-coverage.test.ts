@@ -139,6 +139,13 @@ describe('stored buckets of which values were left out', () => {
     expect(next).toEqual({ ...first, to: first.to + 300_000, nextTry: NOW })
   })
 
+  it('begin another note after a bucket without one', () => {
+    const [first] = noteOf({ kind: 'slot', slot }, ['2024-05-06T06:52:00Z'])
+    if (first === undefined) throw new Error('a note is needed')
+    const later = noteOf({ kind: 'slot', slot: slot + 600_000 }, ['2024-05-06T07:02:00Z'], [first])
+    expect(later).toMatchObject([{ from: first.from + 600_000, to: first.to + 600_000, since: NOW }])
+  })
+
   it('leave the note of an outage that begins at the same time and is longer', () => {
     const [first] = noteOf({ kind: 'slot', slot }, ['2024-05-06T06:52:00Z'])
     if (first === undefined) throw new Error('a note is needed')

@@ -78,3 +78,16 @@ describe.skipIf(!hasUpstream)('registry compared with recorded sources', () => {
     expect(registry.daos.flatMap(({ treasuries }) => treasuries).length).toBeGreaterThan(250)
   })
 })
+
+describe('first blocks of governors', () => {
+  // Deployments: messari/subgraphs.
+  it.each([
+    ['Threshold', '0xd101f2B25bCBF992BdF55dB67c104FE7646F5447', 14_261_948],
+    ['TrueFi', '0x585CcA060422ef1779Fb0Dd710A49e7C49A823C9', 14_789_712],
+    ['Rarible', '0x6552C8fb228f7776Fc0e4056AA217c139D4baDa1', 15_719_153],
+  ])('are not after the deployment: %s', (_, address, deployed) => {
+    const governors = loadRegistry().daos.flatMap((dao) => dao.governors ?? [])
+    const governor = governors.find((one) => one.address.toLowerCase() === address.toLowerCase())
+    expect(governor?.fromBlock).toBeLessThanOrEqual(deployed)
+  })
+})

@@ -16,6 +16,7 @@ import {
   type TimeRange,
   toBucketStart,
 } from '../../shared/intervals.ts'
+import { countCases } from '../support/cases.ts'
 import { toNoiseKey, unit } from '../upstream/noise.ts'
 
 interface Point {
@@ -187,6 +188,26 @@ describe('gzip that is assembled from deflated parts', () => {
     )
     return { text: body.toText(), gzip: body.toGzip() }
   }
+
+  it('stores the parts of blocks at the edges of a range, and deflates longer texts', async () => {
+    const { text, gzip } = await build()
+    expect(gzip.includes(text.subarray(0, 2000))).toBe(true)
+    expect(gzip.includes(text.subarray(-2000))).toBe(true)
+    // The four blocks between the edges stay deflated.
+    expect(gzip.length).toBeLessThan(text.length / 2)
+    const long = text.subarray(0, 20_000)
+    expect(Buffer.concat([...writeGzip([long])]).length).toBeLessThan(long.length / 4)
+  })
+
+  it.skipIf(!exists('gunzip'))('passes the integrity check of gunzip for any range', async () => {
+    const chunks = await pack(toSeries('5m', 600, 1), SHORT)
+    for (let turn = 0; turn < countCases(20); turn++) {
+      const [from, points] = [0, 1].map((n) => Math.floor(unit(KEY, 5e6 + 2 * turn + n) * 400)) as [number, number]
+      const range = { from: START + from * 300_000, to: START + (from + points) * 300_000 }
+      const input = toPoints(chunks, range, SHORT).toBody(FRAME).toGzip()
+      expect(spawnSync('gunzip', ['-t'], { input }).status).toBe(0)
+    }
+  })
 
   it('stores texts longer than a block of deflate', () => {
     const parts: Part[] = [Buffer.alloc(200_000, 'long '), Buffer.from('short')]

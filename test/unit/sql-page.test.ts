@@ -242,7 +242,7 @@ describe('toLine', () => {
 
 describe('QUESTIONS', () => {
   it('are ten, each over published datasets', () => {
-    expect(QUESTIONS).toHaveLength(10)
+    expect(QUESTIONS).toHaveLength(11)
     const datasets = published.map((dataset) => ({
       ...{ ...DATASET, name: dataset.name, partitions: [] },
       columns: toColumns(dataset).map(({ name, description }) => ({ name, description, type: 'String', unit: null })),

@@ -1,4 +1,5 @@
 import { useAnswer } from '../answers.ts'
+import { readTimes } from '../format.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { AddEntity } from '../parts/add-entity.tsx'
 import { Card } from '../parts/card.tsx'
@@ -31,7 +32,7 @@ const toOwnPage = (url: string | null) =>
 
 function Title({ of: { title, url } }: { of: Fired }) {
   const page = toOwnPage(url)
-  return <span class="text">{page === undefined ? title : <a href={page}>{title}</a>}</span>
+  return <span class="text">{page === undefined ? readTimes(title) : <a href={page}>{readTimes(title)}</a>}</span>
 }
 
 function FiredAlerts({ rules }: { rules: readonly string[] }) {
@@ -71,10 +72,19 @@ function FiredAlerts({ rules }: { rules: readonly string[] }) {
               records={data}
               keyOf={({ _id }) => _id}
               columns={[
-                { title: 'Alert', isText: true, cell: (one) => <Title of={one} /> },
+                {
+                  title: 'Alert',
+                  isText: true,
+                  cell: (one) => (
+                    <span class="titled">
+                      <Title of={one} />
+                      <small class="narrow">{readTimes(one.text)}</small>
+                    </span>
+                  ),
+                },
                 { title: 'Fired', cell: ({ firedAt }) => <TimeValue at={firedAt} /> },
-                { title: 'Rule', cell: (one) => one.rule },
-                { title: 'Details', isText: true, cell: ({ text }) => <span class="text">{text}</span> },
+                { title: 'Rule', isWide: true, cell: (one) => one.rule },
+                { title: 'Details', isWide: true, cell: ({ text }) => <span class="text">{readTimes(text)}</span> },
               ]}
             />
             {next !== undefined && (

@@ -134,6 +134,37 @@ function Daos({ ids }: { ids: readonly string[] }) {
   )
 }
 
+/** How many records a suggested comparison has. */
+const SUGGESTED = 3
+
+/** Links for a first comparison: the largest records together, or one of them. */
+function Suggestions({ kind }: { kind: (typeof KINDS)[number] }) {
+  const isTokens = kind === 'tokens'
+  const tokens = useAnswer(
+    isTokens ? toQuestion('/data/tokens', { sort: '-financialData.marketCap', limit: MOST }) : undefined,
+  ).received?.data.map(({ _id, symbol }) => ({ id: _id, text: symbol }))
+  const daos = useAnswer(
+    isTokens ? undefined : toQuestion('/data/daos/treasury', { sort: '-treasuryData.valueUsd', limit: MOST }),
+  ).received?.data.map(({ _id, name }) => ({ id: _id, text: name }))
+  const all = (isTokens ? tokens : daos) ?? []
+  const first = all.slice(0, SUGGESTED)
+  return (
+    <>
+      <p class="state empty">Type a token’s or DAO’s name to add it.</p>
+      {first.length > 1 && (
+        <p class="links">
+          <a href={withIds(first.map(({ id }) => id))}>Compare {first.map(({ text }) => text).join(', ')}</a>
+          {all.map(({ id, text }) => (
+            <a key={id} href={withIds([id])}>
+              {text}
+            </a>
+          ))}
+        </p>
+      )}
+    </>
+  )
+}
+
 /** Several tokens by price, or several DAOs by treasury, in one chart and one table. */
 export function Compare() {
   const kind = chosen('of', KINDS, 'tokens')
@@ -153,7 +184,7 @@ export function Compare() {
         clears={['ids', 'range', 'interval']}
       />
       <Add key={kind} kind={kind} ids={ids} />
-      {ids.length === 0 ? <p class="state empty">Type a token’s or DAO’s name to add it.</p> : <Compared ids={ids} />}
+      {ids.length === 0 ? <Suggestions key={kind} kind={kind} /> : <Compared ids={ids} />}
     </>
   )
 }

@@ -1,6 +1,7 @@
 import { useAnswer } from '../answers.ts'
 import { toQuestion } from '../interface.ts'
 import { Choice, chosen } from '../parts/choice.tsx'
+import { Late } from '../parts/late.tsx'
 import { Listing, listQuery, sortingOf } from '../parts/listing.tsx'
 import { ALL, COMMUNITY, RATINGS, TREASURY } from './dao-columns.tsx'
 
@@ -43,12 +44,26 @@ function All() {
   return <Listing {...{ title: 'All DAOs', question, records, sorting, columns: ALL }} />
 }
 
-const ABOUT = ['treasuries', 'communities', 'ratings', 'all'] as const
+const loadMoney = async () => (await import('./dao-money.tsx')).DaoMoney
 
-const TABLES = { treasuries: Treasuries, communities: Communities, ratings: Ratings, all: All }
-const TEXTS = { treasuries: 'Treasuries', communities: 'Communities', ratings: 'Ratings', all: 'All' }
+const Money = () => (
+  <Late what="table" load={loadMoney} loading={<p class="state loading">Loading the table …</p>}>
+    {(Table) => <Table />}
+  </Late>
+)
 
-/** The DAOs in one of several tables: each table is one list of the API. */
+const ABOUT = ['treasuries', 'fees', 'communities', 'ratings', 'all'] as const
+
+const TABLES = { treasuries: Treasuries, fees: Money, communities: Communities, ratings: Ratings, all: All }
+const TEXTS = {
+  treasuries: 'Treasuries',
+  fees: 'Fees and treasuries',
+  communities: 'Communities',
+  ratings: 'Ratings',
+  all: 'All',
+}
+
+/** The DAOs in one of several tables: each table is one list of the API, but for the one that joins two. */
 export function Daos() {
   const about = chosen('about', ABOUT, 'treasuries')
   const Table = TABLES[about]

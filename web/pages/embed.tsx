@@ -13,7 +13,9 @@ function Token({ id }: { id: string }) {
   const tokens = useAnswer(toQuestion('/data/tokens', { id: [id] }))
   return (
     <Shown of={tokens} what="the token" isEmpty={(data) => data.length === 0} empty="No token has this id.">
-      {([token]) => token !== undefined && <PriceChart id={id} name={token.name} dao={undefined} />}
+      {([token]) =>
+        token !== undefined && <PriceChart id={id} name={token.name} dao={undefined} newest={token.financialData} />
+      }
     </Shown>
   )
 }

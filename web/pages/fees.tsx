@@ -1,7 +1,7 @@
 import { useAnswer } from '../answers.ts'
 import { useStart } from '../clock.ts'
 import { type Answer, toQuestion } from '../interface.ts'
-import { Card } from '../parts/card.tsx'
+import { Card, Stat, Stats } from '../parts/card.tsx'
 import { toDrawing } from '../parts/drawing.ts'
 import { RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
@@ -9,9 +9,15 @@ import { isNone, Shown } from '../parts/shown.tsx'
 import { Change, TimeValue, Value } from '../parts/value.tsx'
 
 const PERIODS = [
-  ['24 hours', 'fees24h', 'percentChange24h', 'revenue24h'],
-  ['7 days', 'fees7d', 'percentChange7d', 'revenue7d'],
-  ['30 days', 'fees30d', 'percentChange30d', 'revenue30d'],
+  ['24 hours', 'fees24h', 'revenue24h'],
+  ['7 days', 'fees7d', 'revenue7d'],
+  ['30 days', 'fees30d', 'revenue30d'],
+] as const
+
+const CHANGES = [
+  ['1 day earlier', 'percentChange24h'],
+  ['7 days earlier', 'percentChange7d'],
+  ['30 days earlier', 'percentChange30d'],
 ] as const
 
 type Sums = Answer<'/data/daos/fees'>[number]['feesData']
@@ -24,10 +30,23 @@ const SumTable = ({ of }: { of: Sums }) => (
     columns={[
       { title: 'Period', cell: ([period]) => period },
       { title: 'Fees', isNumber: true, cell: ([, fees]) => <Value of={of[fees]} as="usd" /> },
-      { title: 'Change of daily fees', isNumber: true, cell: ([, , change]) => <Change of={of[change]} /> },
-      { title: 'Revenue', isNumber: true, cell: ([, , , revenue]) => <Value of={of[revenue]} as="usd" /> },
+      { title: 'Revenue', isNumber: true, cell: ([, , revenue]) => <Value of={of[revenue]} as="usd" /> },
     ]}
   />
+)
+
+/** How the fees of the newest day differ from those of an earlier day, which is no change of the sums above. */
+const DayChanges = ({ of }: { of: Sums }) => (
+  <>
+    <h3>Fees of the newest day, compared with a day</h3>
+    <Stats>
+      {CHANGES.map(([text, member]) => (
+        <Stat key={member} name={text}>
+          <Change of={of[member]} />
+        </Stat>
+      ))}
+    </Stats>
+  </>
 )
 
 function Summary({ id }: { id: string }) {
@@ -42,9 +61,9 @@ function Summary({ id }: { id: string }) {
             <>
               <SumTable of={record.feesData} />
               <p class="note">
-                Sums until <TimeValue at={record.feesData.lastUpdated} />. The change compares the fees of the newest
-                day with those of the day before the period.
+                Sums until <TimeValue at={record.feesData.lastUpdated} />.
               </p>
+              <DayChanges of={record.feesData} />
             </>
           )
         }

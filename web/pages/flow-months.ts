@@ -18,7 +18,7 @@ export function toMonths(sums: readonly KindSum[]): Drawing {
   const income = months.map((month) => findValue(month, 'income', 'inUsd'))
   const spending = months.map((month) => {
     const value = findValue(month, 'spending', 'outUsd')
-    return value === null ? null : -value
+    return value === null ? null : 0 - value
   })
   const net = months.map((_, at) => {
     const [received, spent] = [income[at] ?? null, spending[at] ?? null]

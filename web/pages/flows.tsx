@@ -1,5 +1,5 @@
 import { useAnswer } from '../answers.ts'
-import { useStart } from '../clock.ts'
+import { now, useStart } from '../clock.ts'
 import { toShort } from '../format.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
@@ -7,28 +7,52 @@ import { toDrawing } from '../parts/drawing.ts'
 import { RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { Shown } from '../parts/shown.tsx'
-import { TimeValue, Value } from '../parts/value.tsx'
+import { DayValue, TimeValue, Value } from '../parts/value.tsx'
 
 const NO_TRADES = 'No trades of this token are collected.'
 
 type DexData = Answer<'/data/tokens/dex-data'>[number]['dexData']
 
+const HOUR_MS = 3_600_000
+
+/** Text, days and member of each period. */
 const PERIODS = [
-  ['24 hours', 'amountUsd24h'],
-  ['7 days', 'amountUsd7d'],
-  ['30 days', 'amountUsd30d'],
-  ['All time', 'amountUsdMax'],
+  ['24 hours', 1, 'amountUsd24h'],
+  ['7 days', 7, 'amountUsd7d'],
+  ['30 days', 30, 'amountUsd30d'],
+  ['All stored', Number.POSITIVE_INFINITY, 'amountUsdMax'],
 ] as const
 
-const FlowTable = ({ data }: { data: DexData }) => (
+/** The first stored trades of the last 30 days; undefined if it is not known. */
+function useStoredSince(id: string): string | undefined {
+  const coverage = useAnswer(toQuestion('/data/status/coverage', { dataset: 'dex-trades', id }))
+  return coverage.received?.data.find(({ state }) => state === 'covered')?.from
+}
+
+/** Sums by period. A period that begins before the stored trades has their start. */
+const FlowTable = ({ data, since }: { data: DexData; since: string | undefined }) => (
   <RecordTable
     caption="Bought and sold on decentralized exchanges"
     records={PERIODS}
     keyOf={([text]) => text}
     columns={[
-      { title: 'Period', cell: ([text]) => text },
-      { title: 'Bought', isNumber: true, cell: ([, member]) => <Value of={data.inflow[member]} as="usd" /> },
-      { title: 'Sold', isNumber: true, cell: ([, member]) => <Value of={data.outflow[member]} as="usd" /> },
+      {
+        title: 'Period',
+        cell: ([text, days]) => (
+          <>
+            {text}
+            {/* Coverage is in whole hours, and a sum ends with the newest trade. */}
+            {since !== undefined && Date.parse(since) - (now.value - days * 24 * HOUR_MS) > HOUR_MS && (
+              <small>
+                {' '}
+                (since <DayValue at={since} />)
+              </small>
+            )}
+          </>
+        ),
+      },
+      { title: 'Bought', isNumber: true, cell: ([, , member]) => <Value of={data.inflow[member]} as="usd" /> },
+      { title: 'Sold', isNumber: true, cell: ([, , member]) => <Value of={data.outflow[member]} as="usd" /> },
     ]}
   />
 )
@@ -36,6 +60,7 @@ const FlowTable = ({ data }: { data: DexData }) => (
 function Summary({ id }: { id: string }) {
   const question = toQuestion('/data/tokens/dex-data', { id: [id] })
   const flows = useAnswer(question)
+  const since = useStoredSince(id)
   return (
     <Card title="Decentralized exchanges" question={question} facts={flows.received?.facts}>
       <Shown of={flows} what="flows" isEmpty={(data) => data.length === 0} empty={NO_TRADES}>
@@ -56,7 +81,7 @@ function Summary({ id }: { id: string }) {
                   <Value of={record.dexData.totalDexs} as="count" />
                 </Stat>
               </Stats>
-              <FlowTable data={record.dexData} />
+              <FlowTable data={record.dexData} since={since} />
             </>
           )
         }

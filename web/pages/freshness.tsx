@@ -1,5 +1,6 @@
 import { useAnswer } from '../answers.ts'
-import { toLength } from '../format.ts'
+import { READ_HOURLY } from '../declared.ts'
+import { readTimes, toLength, toText } from '../format.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
@@ -24,16 +25,32 @@ export function DatasetState({ dataset }: { dataset: Pick<Dataset, 'state' | 'co
   return <span class={`badge ${word}`}>{word}</span>
 }
 
-function Failing({ dataset: { failing, note } }: { dataset: Dataset }) {
+/** The parts of a note, without those that repeat the failing providers. */
+const withoutFailing = (note = '') =>
+  note
+    .split('; ')
+    .filter((part) => !/^\S+: failing since /.test(part))
+    .join('; ')
+
+function Failing({ dataset }: { dataset: Dataset }) {
+  const { failing, complete } = dataset
+  const note = readTimes(withoutFailing(dataset.note))
+  const isIncomplete = stateOf(dataset) === 'incomplete'
   return (
     <span class="text">
+      {isIncomplete && (
+        <>
+          {toText(1 - complete, 'share')} of the expected data is missing:{' '}
+          <a href={`freshness?dataset=${dataset.dataset}`}>gaps and reasons</a>{' '}
+        </>
+      )}
       {failing.map(({ provider, since, reason }) => (
         <span key={provider} class="down">
-          {provider} fails since <TimeValue at={since} />: {reason}{' '}
+          {provider} fails since <TimeValue at={since} />: {readTimes(reason)}{' '}
         </span>
       ))}
-      {note !== undefined && <Note text={note} />}
-      {failing.length === 0 && note === undefined && <small>none</small>}
+      {note !== '' && <Note text={note} />}
+      {failing.length === 0 && note === '' && !isIncomplete && <small>none</small>}
     </span>
   )
 }
@@ -52,6 +69,10 @@ function Note({ text }: { text: string }) {
     </details>
   )
 }
+
+/** How far apart the records of a dataset are, and how often they are read if that is more often. */
+const toCadence = ({ dataset, expectedEvery }: Dataset) =>
+  `${toLength(expectedEvery)}${READ_HOURLY.includes(dataset) ? ', read every hour' : ''}`
 
 function Datasets() {
   const question = toQuestion('/data/status', {})
@@ -74,7 +95,7 @@ function Datasets() {
                 { title: 'State', cell: (dataset) => <DatasetState dataset={dataset} /> },
                 { title: 'Complete', isNumber: true, cell: ({ complete }) => <Value of={complete} as="share" /> },
                 { title: 'Newest', cell: ({ lastUpdated }) => <TimeValue at={lastUpdated} why="No data yet." /> },
-                { title: 'Every', cell: ({ expectedEvery }) => toLength(expectedEvery) },
+                { title: 'Every', cell: (dataset) => toCadence(dataset) },
                 { title: 'Rows', isNumber: true, cell: ({ rows }) => <Value of={rows} as="count" /> },
                 { title: 'Tokens or DAOs', isNumber: true, cell: ({ entities }) => <Value of={entities} as="count" /> },
                 { title: 'Since', cell: ({ earliest }) => <DayValue at={earliest} why="No data yet." /> },

@@ -3,7 +3,7 @@ import { isGap } from '../../shared/coverage-gap.ts'
 import { useAnswer } from '../answers.ts'
 import { useStart } from '../clock.ts'
 import { DATASET_TITLES } from '../declared.ts'
-import { toCounted, toShort, toUtc } from '../format.ts'
+import { readTimes, toCounted, toShort, toUtc } from '../format.ts'
 import { type Answer, type Query, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import { Choice, chosen } from '../parts/choice.tsx'
@@ -25,7 +25,7 @@ const COVERED = Object.keys(TITLES) as Named[]
 /** The title of a dataset; its name if it has no title. */
 export const titleOfDataset = (name: string) => (TITLES as Readonly<Record<string, string>>)[name] ?? name
 
-/** Maximum rows of gaps, and of names in one request; the linked request has all. */
+/** Maximum rows of gaps; the linked request has all. */
 const MOST_GAPS = 100
 
 /** The service rejects a range with too many entries; a shorter one has fewer. */
@@ -43,29 +43,16 @@ const STATE_TEXTS: Readonly<Record<string, string>> = {
 }
 
 /** The token or DAO of a gap. */
-function Entity({ dataset, id, names }: { dataset: Named; id: string; names: ReadonlyMap<string, string> }) {
+function Entity({ dataset, of: { entity: id, name, live } }: { dataset: Named; of: Stretch }) {
   if (OF_ALL.includes(dataset)) return <>all</>
-  const kind = OF_TOKENS.includes(dataset) ? 'tokens' : 'daos'
-  const name = names.get(id)
-  // The lists have no record of ended entities, and their pages would be empty.
-  return name === undefined ? (
+  const [kind, noun] = OF_TOKENS.includes(dataset) ? ['tokens', 'token'] : ['daos', 'DAO']
+  if (live === true) return <a href={`${kind}/${id}`}>{name}</a>
+  // An ended entity has no page.
+  return (
     <span title={id}>
-      ended {OF_TOKENS.includes(dataset) ? 'token' : 'DAO'} {toShort(id)}
+      {name ?? toShort(id)} <small>(ended {noun})</small>
     </span>
-  ) : (
-    <a href={`${kind}/${id}`}>{name}</a>
   )
-}
-
-/** The names of live entities; the API has no record of others. */
-function useNames(dataset: Named, gaps: readonly Stretch[]): ReadonlyMap<string, string> {
-  const id = [...new Set(gaps.map(({ entity }) => entity))]
-  const query = { id, limit: MOST_GAPS }
-  const isComplete = id.length > 0 && !OF_ALL.includes(dataset)
-  const ofTokens = isComplete && OF_TOKENS.includes(dataset) ? toQuestion('/data/tokens', query) : undefined
-  const ofDaos = isComplete && ofTokens === undefined ? toQuestion('/data/daos', query) : undefined
-  const records = [...(useAnswer(ofTokens).received?.data ?? []), ...(useAnswer(ofDaos).received?.data ?? [])]
-  return new Map(records.map(({ _id, name }) => [_id, name]))
 }
 
 /** Maximum changes of history in one request. */
@@ -89,17 +76,17 @@ export function useDataMarks(
     const toRange = ({ from, to }: { from: string; to: string }) => ({
       ...{ time: Date.parse(from) / 1000, until: Date.parse(to) / 1000 },
     })
-    const end = ({ to }: { to: string }) => toUtc(new Date(to))
+    const textOf = (time: string) => toUtc(new Date(time))
     // Coarser data is drawn, so it is no gap there.
     const gaps = (coverage ?? []).filter((one) => isGap(one) && one.state !== 'coarser')
     return [
       ...gaps.map((one) => ({
         ...{ ...toRange(one), mark: 'gap' as const, to: `freshness?dataset=${dataset}` },
-        text: `No data until ${end(one)}: ${one.reason ?? one.state}`,
+        text: `No data until ${textOf(one.to)}: ${readTimes(one.reason ?? one.state)}`,
       })),
       ...(changes ?? []).map((one) => ({
         ...{ ...toRange(one), mark: 'change' as const },
-        text: `Filled or corrected until ${end(one)}, stored ${toUtc(new Date(one.at))}`,
+        text: `Values from ${textOf(one.from)} to ${textOf(one.to)} were added or corrected on ${textOf(one.at)}`,
       })),
     ]
   }, [coverage, changes, dataset])
@@ -109,10 +96,9 @@ export function Gaps() {
   const dataset = chosen<Named>('dataset', COVERED, 'prices')
   const range = chosen('range', RANGES, '30d')
   const start = useStart(range, range === '24h' ? '1h' : '1d')
-  const question = toQuestion('/data/status/coverage', { dataset, start }, range)
+  const question = toQuestion('/data/status/coverage', { dataset, start, include: ['name'] }, range)
   const coverage = useAnswer(question)
   const gaps = coverage.received?.data.filter(isGap).slice(0, MOST_GAPS) ?? []
-  const names = useNames(dataset, gaps)
   const choice = (
     <div class="choices">
       <p class="filters">
@@ -147,7 +133,7 @@ export function Gaps() {
               columns={[
                 {
                   title: OF_TOKENS.includes(dataset) ? 'Token' : 'DAO',
-                  cell: ({ entity }) => <Entity dataset={dataset} id={entity} names={names} />,
+                  cell: (gap) => <Entity dataset={dataset} of={gap} />,
                 },
                 { title: 'State', cell: ({ state }) => STATE_TEXTS[state] ?? state },
                 { title: 'From', cell: ({ from }) => <TimeValue at={from} /> },
@@ -155,7 +141,8 @@ export function Gaps() {
                 {
                   title: 'Reason',
                   isText: true,
-                  cell: ({ reason }) => reason ?? <Unknown why="No reason is stored." />,
+                  cell: ({ reason }) =>
+                    (reason === null ? null : readTimes(reason)) ?? <Unknown why="No reason is stored." />,
                 },
               ]}
             />

@@ -15,7 +15,14 @@ function Daos() {
 export function GovernancePage() {
   return (
     <>
-      <h1>Governance</h1>
+      <div class="about">
+        <h1>Governance</h1>
+        <p class="links">
+          <a href="feeds/votes.ics" type="text/calendar" title="Subscribe to this address in a calendar">
+            Deadlines as a calendar
+          </a>
+        </p>
+      </div>
       <ActiveProposals />
       <RecentResults />
       <Daos />

@@ -5,6 +5,7 @@ import { Choice } from '../parts/choice.tsx'
 import { type ChartEvent, toDrawing } from '../parts/drawing.ts'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { INTERVALS, type Range } from '../ranges.ts'
+import { useIndexNow } from './index-now.ts'
 import { RangeChoice, useRange } from './price-chart.tsx'
 
 type Points = Answer<'/data/index/historic'>
@@ -26,6 +27,7 @@ function useCompositions(): readonly ChartEvent[] {
 export function IndexChart({ usual }: { usual: Range }) {
   const { range, interval, isOff, start } = useRange(usual)
   const question = toQuestion('/data/index/historic', { start, interval, order: 'asc', fill: 'null' }, range)
+  const newest = useIndexNow()
   return (
     <SeriesChart
       title="Value of the Index"
@@ -33,6 +35,8 @@ export function IndexChart({ usual }: { usual: Range }) {
       question={question}
       series={useAnswer(question)}
       events={useCompositions()}
+      newest={{ at: newest.at, values: [newest.valueUsd] }}
+      facts={newest.facts}
       embedding={{ path: 'index', query: { range, interval } }}
       toDrawing={(points: Points) =>
         toDrawing<Points[number]>(points, {

@@ -1,12 +1,14 @@
 import { useAnswer } from '../answers.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
+import { Choice, chosen } from '../parts/choice.tsx'
 import { HeatMap } from '../parts/heat-map.tsx'
 import { Mark } from '../parts/mark.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { TimeValue, Value } from '../parts/value.tsx'
 import { IndexChart } from './index-chart.tsx'
+import { useIndexNow } from './index-now.ts'
 
 const REMOVED_NOTE = 'Removed from the Index, without a price.'
 
@@ -21,13 +23,29 @@ const MemberLink = ({ of: { token, symbol } }: { of: Member }) => (
   </a>
 )
 
+/** The periods of contributions in days; the first one is part of every answer. */
+const CONTRIBUTED = ['1', '7', '30', '90'] as const
+
 function Members() {
-  const members = useAnswer(WEIGHTS)
+  const days = chosen('contribution', CONTRIBUTED, '1')
+  const question = days === '1' ? WEIGHTS : toQuestion('/data/index/weights', { sort: '-weight', days })
+  const members = useAnswer(question)
+  const period = days === '1' ? '24 h' : `${days} d`
+  const controls = (
+    <div class="choices">
+      <Choice
+        name="contribution"
+        label="Period of the contributions"
+        options={CONTRIBUTED.map((value) => ({ value, text: value === '1' ? '24 h' : `${value} d` }))}
+        value={days}
+      />
+    </div>
+  )
   return (
-    <Card title="Composition" question={WEIGHTS} facts={members.received?.facts}>
+    <Card title="Composition" question={question} facts={members.received?.facts} controls={controls}>
       <Shown of={members} what="members" isEmpty={(data) => data.length === 0}>
         {(data) => (
-          <RecordTable
+          <RecordTable<Member>
             caption="Members of the Index"
             records={data}
             keyOf={({ token }) => token}
@@ -42,10 +60,16 @@ function Members() {
                 cell: ({ weight }) => <Value of={weight} as="share" why={REMOVED_NOTE} />,
               },
               {
-                title: 'Contribution, 24 h',
+                title: `Contribution, ${period}`,
                 isNumber: true,
-                cell: ({ contribution24h }) => (
-                  <Value of={contribution24h} as="points" why="The Index had no value 24 hours before." />
+                cell: (member) => (
+                  <Value
+                    of={
+                      days === '1' ? member.contribution24h : 'contribution' in member ? member.contribution : undefined
+                    }
+                    as="points"
+                    why={`The Index had no value ${days === '1' ? '24 hours' : `${days} days`} before.`}
+                  />
                 ),
               },
               {
@@ -149,23 +173,44 @@ function IndexToken() {
     <Card title="The Index Token" question={question} facts={token.received?.facts} hasTables={false}>
       <Shown of={token} what="the Index Token">
         {({ value, totalSupply, valueUsd, createdAt }) => (
-          <Stats>
-            <Stat name="Price">
-              <Value of={valueUsd} as="usd" />
-            </Stat>
-            <Stat name="ETH locked">
-              <Value of={Number(value)} as="amount" />
-            </Stat>
-            <Stat name="Supply">
-              <Value of={Number(totalSupply)} as="amount" />
-            </Stat>
-            <Stat name="Updated">
-              <TimeValue at={createdAt} />
-            </Stat>
-          </Stats>
+          <>
+            <Stats>
+              <Stat name="Price">
+                <Value of={valueUsd} as="usd" />
+              </Stat>
+              <Stat name="ETH locked">
+                <Value of={Number(value)} as="amount" />
+              </Stat>
+              <Stat name="Supply">
+                <Value of={Number(totalSupply)} as="amount" />
+              </Stat>
+              <Stat name="Updated">
+                <TimeValue at={createdAt} />
+              </Stat>
+            </Stats>
+            <p class="note">
+              Price and supply as the token's contract has them. The value of the Index is computed from the prices of
+              its members.
+            </p>
+          </>
         )}
       </Shown>
     </Card>
+  )
+}
+
+/** The newest value of the Index, and since when. */
+function Heading() {
+  const { valueUsd, failure } = useIndexNow()
+  return (
+    <div class="title">
+      <h1>Index</h1>
+      <span class="large">
+        {(valueUsd !== null || failure !== undefined) && (
+          <Value of={valueUsd} as="usd" why="No value was computed in the last 24 hours." />
+        )}
+      </span>
+    </div>
   )
 }
 
@@ -174,7 +219,7 @@ export function IndexPage() {
   return (
     <>
       <div class="about">
-        <h1>Index</h1>
+        <Heading />
         <p class="links">
           <a href="guides/index-methodology">Methodology</a>
           <a href="guides/index-values">Computing it yourself</a>

@@ -10,6 +10,7 @@ import { Shown } from '../parts/shown.tsx'
 import { Change, Value } from '../parts/value.tsx'
 import { DatasetState, stateOf } from './freshness.tsx'
 import { titleOfDataset } from './gaps.tsx'
+import { useIndexNow } from './index-now.ts'
 import { EndingSoon, NewestProposals } from './proposals.tsx'
 import { CHANGE_24H, NAME, PRICE } from './token-columns.tsx'
 
@@ -122,6 +123,7 @@ function Treasuries() {
 
 function IndexValue() {
   const start = useStart('30d', '1h')
+  const newest = useIndexNow()
   const question = toQuestion('/data/index/historic', { start, interval: '1h', order: 'asc', fill: 'null' })
   const series = useAnswer(question)
   return (
@@ -137,13 +139,15 @@ function IndexValue() {
           lines: [['value', ({ valueUsd }) => valueUsd]],
         })
       }
+      newest={{ at: newest.at, values: [newest.valueUsd] }}
+      facts={newest.facts}
       isLow
     >
       <p class="lead">
-        {series.received !== undefined && (
+        {series.received !== undefined && (newest.facts !== undefined || newest.failure !== undefined) && (
           <>
             <Newest<IndexPoint>
-              points={series.received.data}
+              points={[...series.received.data, ...(newest.point === undefined ? [] : [newest.point])]}
               at={({ createdAt }) => createdAt}
               value={({ valueUsd }) => valueUsd}
               {...{ start, range: '30 d' }}
@@ -156,13 +160,21 @@ function IndexValue() {
   )
 }
 
-function Movers({ title, sort }: { title: string; sort: string }) {
-  const filter = ['financialData.marketCap>=1000000']
+/** The tokens of at least a million dollars that moved most in one direction. */
+function Movers({ title, isGain }: { title: string; isGain: boolean }) {
+  const sort = `${isGain ? '-' : ''}financialData.percentChange24h`
+  const filter = ['financialData.marketCap>=1000000', `financialData.percentChange24h${isGain ? '>' : '<'}0`]
   const question = toQuestion('/data/tokens', { sort, filter, limit: 5 })
   const tokens = useAnswer(question)
   return (
     <Card title={title} question={question} facts={tokens.received?.facts}>
-      <Shown of={tokens} what="tokens" rows={5} isEmpty={(data) => data.length === 0}>
+      <Shown
+        of={tokens}
+        what="tokens"
+        rows={5}
+        isEmpty={(data) => data.length === 0}
+        empty={isGain ? 'No token rose.' : 'No token fell.'}
+      >
         {(data) => (
           // Rows are keyed by position: another token changes the row's content, but not the layout.
           <RecordTable
@@ -216,8 +228,8 @@ export function Overview() {
         <IndexValue />
       </div>
       <div class="grid three">
-        <Movers title="Top gainers, 24 h" sort="-financialData.percentChange24h" />
-        <Movers title="Top losers, 24 h" sort="financialData.percentChange24h" />
+        <Movers title="Top gainers, 24 h" isGain />
+        <Movers title="Top losers, 24 h" isGain={false} />
         <EndingSoon />
       </div>
       <NewestProposals />

@@ -3,7 +3,7 @@ import { useAnswer } from '../answers.ts'
 import { now, useStart } from '../clock.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Choice, chosen } from '../parts/choice.tsx'
-import { type ChartEvent, toDrawing } from '../parts/drawing.ts'
+import { type ChartEvent, type Newest, toDrawing } from '../parts/drawing.ts'
 import type { Embedding } from '../parts/open-as.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { isEmbed } from '../place.ts'
@@ -79,6 +79,7 @@ interface ChartProps {
   readonly embedding: Embedding
   readonly controls: preact.ComponentChildren
   readonly isLow: boolean
+  readonly newest: Newest | undefined
 }
 
 /** The range and interval in the address; the default interval if the given one does not fit the range. */
@@ -101,9 +102,23 @@ export const RangeChoice = ({ range }: { range: Range }) => (
   />
 )
 
-/** The prices of a token: metric, range and interval are in the address. */
-export function PriceChart(props: { id: string; name: string; dao: string | undefined; isLow?: boolean }) {
-  const { id, name, dao, isLow = false } = props
+type Now = Answer<'/data/tokens'>[number]['financialData']
+
+const NEWEST: Record<Exclude<Metric, 'candles'>, (now: Now) => number | null> = {
+  price: ({ price }) => price,
+  'market-cap': ({ marketCap }) => marketCap,
+  volume: ({ volume24h }) => volume24h,
+}
+
+/** The prices of a token: metric, range and interval are in the address. A line ends with the newest value. */
+export function PriceChart(props: {
+  id: string
+  name: string
+  dao: string | undefined
+  newest: Now | undefined
+  isLow?: boolean
+}) {
+  const { id, name, dao, newest, isLow = false } = props
   const { range, interval, isOff, start } = useRange('30d')
   const metric = chosen('metric', METRICS, 'price')
   const ofCandle = interval === '5m' ? '30m' : interval
@@ -142,6 +157,7 @@ export function PriceChart(props: { id: string; name: string; dao: string | unde
     events,
     isLow,
   }
-  if (metric === 'candles') return <CandleChart {...chart} interval={ofCandle} />
-  return <QuoteChart {...chart} metric={metric} interval={interval} />
+  if (metric === 'candles') return <CandleChart {...chart} newest={undefined} interval={ofCandle} />
+  const end = newest && { at: newest.lastUpdated, values: [NEWEST[metric](newest)] }
+  return <QuoteChart {...chart} newest={end} metric={metric} interval={interval} />
 }

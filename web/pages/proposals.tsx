@@ -1,6 +1,6 @@
 import { useMemo } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
-import { now } from '../clock.ts'
+import { END_OF_TIME, now } from '../clock.ts'
 import { toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import type { ChartEvent } from '../parts/drawing.ts'
@@ -20,7 +20,7 @@ const MOST_ENDING = 4
 export const isWeb = (url: string | null): url is string => url !== null && /^https?:\/\//.test(url)
 
 /** The mark of a proposal that Snapshot flagged. */
-export const Flagged = ({ of }: { of: Proposal }) =>
+export const Flagged = ({ of }: { of: object }) =>
   'flagged' in of && of.flagged === true ? (
     <>
       <span class="badge flagged" title="Snapshot flagged it as spam or a scam.">
@@ -163,9 +163,6 @@ const SOON_COLUMNS: readonly Column<Named>[] = [
 ]
 
 const NEWEST_COLUMNS: readonly Column<Named>[] = [titled(false), DAO, STATE, VOTES, ENDS]
-
-/** `endsBefore` selects proposals of all DAOs: every vote ends before this. */
-const END_OF_TIME = '2100-01-01T00:00:00Z'
 
 /** The request, which is a cache key, changes once in this time. */
 const FIVE_MINUTES_MS = 300_000

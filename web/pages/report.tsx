@@ -27,6 +27,8 @@ export function Report({ dao: { _id: id, name, token, snapshotName } }: { dao: D
   const chains = new Map(
     useAnswer(toQuestion('/data/chains', {})).received?.data.map(({ _id, name: chain }) => [_id, chain]),
   )
+  const tokens = useAnswer(token === null ? undefined : toQuestion('/data/tokens', { id: [token._id] }))
+  const newest = tokens.received?.data[0]?.financialData
   return (
     <div class="report column">
       <p class="links">
@@ -38,7 +40,7 @@ export function Report({ dao: { _id: id, name, token, snapshotName } }: { dao: D
         </button>
       </p>
       <div class="grid">
-        {token !== null && <PriceChart id={token._id} name={token.name} dao={id} isLow />}
+        {token !== null && <PriceChart id={token._id} name={token.name} dao={id} newest={newest} isLow />}
         <TreasuryHistory id={id} name={name} />
         <FeesHistory id={id} name={name} />
         <TwitterFollowers id={id} name={name} />

@@ -109,7 +109,7 @@ export function TokenPage({ id }: { id: string }) {
             <Heading token={token} />
             <Where token={token} />
             <div class="beside">
-              <PriceChart id={id} name={token.name} dao={token.dao} />
+              <PriceChart id={id} name={token.name} dao={token.dao} newest={token.financialData} />
               <div class="rows">
                 <Card title="Numbers" question={question} facts={facts}>
                   <Numbers data={token.financialData} symbol={token.symbol} />

@@ -7,6 +7,7 @@ import { Shown } from '../parts/shown.tsx'
 import { useTitle } from '../parts/title.ts'
 import { TimeValue, Unknown, Value } from '../parts/value.tsx'
 import { go, query, withQuery } from '../place.ts'
+import { Flagged } from './proposals.tsx'
 import { VotingRecord } from './voter-record.tsx'
 
 type Membership = Answer<'/data/voters'>[number]
@@ -26,12 +27,12 @@ function Votes({ address, of, all }: { address: string; of: Membership; all: rea
       ...more,
     })
   const votes = useAnswer(votesOf(MOST_SHOWN, cursor === '' ? {} : { cursor }))
-  const fields = ['_id' as const, 'title' as const]
+  const fields = ['_id' as const, 'title' as const, 'flagged' as const]
   const titled = { id, source: 'all', limit: MOST_PROPOSALS, sort: '-createdAt', fields } as const
   const proposals = useAnswer(toQuestion('/data/daos/governance/proposals', titled)).received?.data
-  const titles = new Map(proposals?.map(({ _id, title }) => [_id, title]))
+  const byId = new Map(proposals?.map((proposal) => [proposal._id, proposal]))
   const titleOf = (proposal: string) =>
-    proposals === undefined ? '…' : titles.get(proposal) || 'Proposal without a title'
+    proposals === undefined ? '…' : byId.get(proposal)?.title || 'Proposal without a title'
   const controls = all.length > 1 && (
     <div class="filters">
       <label>
@@ -70,7 +71,10 @@ function Votes({ address, of, all }: { address: string; of: Membership; all: rea
                   title: 'Proposal',
                   cell: ({ proposal }) => (
                     <span class="titled">
-                      <a href={`daos/${id}/proposals/${proposal}`}>{titleOf(proposal)}</a>
+                      <span>
+                        <Flagged of={byId.get(proposal) ?? {}} />
+                        <a href={`daos/${id}/proposals/${proposal}`}>{titleOf(proposal)}</a>
+                      </span>
                     </span>
                   ),
                 },

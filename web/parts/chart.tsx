@@ -1,6 +1,8 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { toUtc } from '../format.ts'
+import { isEmbed } from '../place.ts'
 import { theme } from '../theme.ts'
+import { Cited, cite, citedPoint } from './cite.tsx'
 import {
   type Drawing,
   describe,
@@ -100,7 +102,7 @@ function Events({ drawing }: { drawing: Drawing }) {
 const isLone = (drawing: Drawing) => hasLines(drawing) && !isBars(drawing, 0) && drawing.times.length === 1
 
 /** Loads the chart library with the first chart; an error is shown instead of the chart. */
-function usePlot(name: string, drawing: Drawing, on: Parameters<typeof draw>[2]) {
+function usePlot(name: string, drawing: Drawing, cited: number | undefined, on: Parameters<typeof draw>[2]) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<Plot | undefined>(undefined)
   const newest = useRef(drawing)
@@ -119,6 +121,10 @@ function usePlot(name: string, drawing: Drawing, on: Parameters<typeof draw>[2])
         plot.current = draw(place.current, newest.current, on)
         place.current.dataset.drawn = 'true'
         place.current.dataset.theme = colors
+        if (cited === undefined || cited < 0) return
+        place.current.scrollIntoView({ block: 'center' })
+        // The scales are set in a microtask of the library.
+        queueMicrotask(() => plot.current?.point(cited))
       },
       (error: unknown) => fail(error instanceof Error ? error.message : String(error)),
     )
@@ -133,9 +139,12 @@ function usePlot(name: string, drawing: Drawing, on: Parameters<typeof draw>[2])
   return { place, plot, failure }
 }
 
+/** A click that moves the pointer further, in pixels, selects a range. */
+const MOST_MOVED = 4
+
 /**
  * A chart with a text for the point under the cursor, controlled by mouse or arrow keys, and with a table. Dragging and the
- * keys + and - zoom, Escape shows the whole range.
+ * keys + and - zoom, Escape shows the whole range. A click or Enter puts the point into the address, to cite it.
  */
 export function Chart(props: {
   name: string
@@ -150,7 +159,9 @@ export function Chart(props: {
   const [at, setAt] = useState<number | undefined>(undefined)
   const [isTable, setTable] = useState(false)
   const [isPart, setPart] = useState(false)
-  const { place, plot, failure } = usePlot(name, drawing, { onPoint: setAt, onZoom: setPart })
+  const cited = citedPoint(name, drawing)
+  const pressed = useRef(0)
+  const { place, plot, failure } = usePlot(name, drawing, cited, { onPoint: setAt, onZoom: setPart })
   const [words, description] = useMemo(
     () => [describe(name, drawing), describeDrawing(drawing, absent)],
     [name, drawing, absent],
@@ -159,7 +170,11 @@ export function Chart(props: {
   const here = Math.min(at ?? last, last)
   const isAlone = isLow && !hasLead && drawing.axis !== 'rank'
   const hasKey = hasLines(drawing) && (drawing.lines.length > 1 || isAlone)
+  const citePoint = () => {
+    if (!isEmbed && at !== undefined && drawing.axis !== 'rank') cite(name, drawing.times[at])
+  }
   const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === 'Enter') return citePoint()
     const part = event.ctrlKey || event.metaKey ? undefined : ZOOMS[event.key]
     if (part !== undefined) {
       event.preventDefault()
@@ -193,6 +208,10 @@ export function Chart(props: {
             // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys move its cursor.
             tabIndex={0}
             onKeyDown={onKeyDown}
+            onPointerDown={({ clientX }) => {
+              pressed.current = clientX
+            }}
+            onClick={({ clientX }) => Math.abs(clientX - pressed.current) < MOST_MOVED && citePoint()}
           />
         )}
         {isPart && (
@@ -223,6 +242,7 @@ export function Chart(props: {
         </output>
       </div>
       {isTable && <AsTable name={name} drawing={drawing} />}
+      {cited !== undefined && !isEmbed && <Cited name={name} drawing={drawing} at={cited} />}
       <div class="chart-foot">
         {/* The end of the text may be cut off. */}
         <p class="note known" title={description}>

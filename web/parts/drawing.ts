@@ -66,6 +66,25 @@ export function toDrawing<T>(
   }
 }
 
+/** The newest observation of a series whose buckets begin with older ones. */
+export interface Newest {
+  readonly at: string | null | undefined
+  /** The value of each line. */
+  readonly values: readonly (number | null)[]
+}
+
+/** The same drawing with the newest observation as its last point, unless it has none or ends with that time. */
+export function endWith(drawing: Drawing, newest: Newest | undefined): Drawing {
+  const [last, time] = [drawing.times.at(-1), Date.parse(newest?.at ?? '') / 1000]
+  const values = newest?.values ?? []
+  if (last === undefined || !(time > last) || !values.some((value) => value !== null)) return drawing
+  return {
+    ...drawing,
+    times: [...drawing.times, time],
+    lines: drawing.lines.map(({ name, values: before }, at) => ({ name, values: [...before, values[at] ?? null] })),
+  }
+}
+
 /** Number of missing values per line. The four lines of candles have the same observations and count as one. */
 function countMissing({ kind, lines }: Drawing) {
   const counted = kind === 'candles' ? lines.slice(-1) : lines

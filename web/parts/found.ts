@@ -1,4 +1,6 @@
+import { useEffect, useState } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
+import { END_OF_TIME } from '../clock.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 
 /** The former name by which a record was found, which its own name does not show. */
@@ -19,4 +21,39 @@ export function useFound(words: string, limit = 10) {
   )
   const isSearching = q !== '' && failure === undefined && (received === undefined || isBefore)
   return { records: q === '' || isSearching ? [] : (received?.data ?? []), failure, isSearching }
+}
+
+/** A shorter text is in most titles. */
+const LEAST_LETTERS = 3
+const MOST_PROPOSALS = 5
+
+/** A pause in typing: titles are compared in the database, and not for each letter. */
+const PAUSE_MS = 250
+
+/** A text that has not changed for a while. */
+function useSettled(text: string): string {
+  const [settled, setSettled] = useState('')
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(text), PAUSE_MS)
+    return () => clearTimeout(timer)
+  }, [text])
+  return settled
+}
+
+/** The newest proposals with a text in their title; empty while they are loading. */
+export function useFoundProposals(words: string) {
+  const wanted = words.trim().slice(0, 100)
+  const title = useSettled(wanted)
+  const isAsked = title === wanted && title.length >= LEAST_LETTERS
+  const fields = ['_id' as const, 'dao' as const, 'title' as const, 'flagged' as const]
+  const { received, failure, isBefore } = useAnswer(
+    isAsked
+      ? toQuestion('/data/daos/governance/proposals', {
+          ...{ title, endsBefore: END_OF_TIME, source: 'all', sort: '-createdAt', limit: MOST_PROPOSALS, fields },
+        })
+      : undefined,
+  )
+  const isLoading = isAsked && failure === undefined && (received === undefined || isBefore)
+  const isSearching = isLoading || (wanted.length >= LEAST_LETTERS && title !== wanted)
+  return { records: !isAsked || isSearching ? [] : (received?.data ?? []), isSearching }
 }

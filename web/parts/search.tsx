@@ -2,13 +2,16 @@ import { createRef } from 'preact'
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 import { toShort } from '../format.ts'
 import { go } from '../place.ts'
-import { toFormer, useFound } from './found.ts'
+import { toFormer, useFound, useFoundProposals } from './found.ts'
 import { Mark } from './mark.tsx'
 
 const PAGES = [
   { to: './', text: 'Overview' },
   { to: 'tokens', text: 'Tokens' },
   { to: 'daos', text: 'DAOs' },
+  { to: 'daos?about=fees', text: 'Fees and treasuries of DAOs: ranking' },
+  { to: 'daos?about=ratings', text: 'Ratings of DAOs' },
+  { to: 'daos?about=communities', text: 'Communities of DAOs: Twitter and Discord' },
   { to: 'governance', text: 'Governance: active votes and results' },
   { to: 'treasuries', text: 'Treasuries by kind of asset' },
   { to: 'index', text: 'Index' },
@@ -37,6 +40,8 @@ interface Hit {
 
 function useHits(words: string): { hits: Hit[]; state: string; isSearching: boolean } {
   const { records, failure, isSearching } = useFound(words)
+  // No title is an address.
+  const proposals = useFoundProposals(ADDRESS.test(words.trim()) ? '' : words)
   const pages = PAGES.filter(({ text }) => text.toLowerCase().includes(words.trim().toLowerCase()))
   const hits = [
     ...records.map((record) => ({
@@ -49,10 +54,16 @@ function useHits(words: string): { hits: Hit[]; state: string; isSearching: bool
       ? [{ to: `voters/${words.trim()}`, text: toShort(words.trim()), note: 'Votes and delegations of the address' }]
       : []),
     ...pages.map(({ to, text }) => ({ to, text, note: 'Page' })),
+    ...proposals.records.map((proposal) => ({
+      to: `daos/${proposal.dao}/proposals/${proposal._id}`,
+      text: proposal.title,
+      note: 'flagged' in proposal && proposal.flagged === true ? 'Flagged proposal' : 'Proposal',
+    })),
   ]
   const nothing = hits.length === 0 ? 'No match.' : ''
   const status = failure === undefined ? nothing : `${failure.title}: ${failure.detail}`
-  return { hits, state: isSearching ? 'Searching…' : status, isSearching }
+  const isWaiting = isSearching || (hits.length === 0 && proposals.isSearching)
+  return { hits, state: isWaiting ? 'Searching…' : status, isSearching: isWaiting }
 }
 
 function open({ to }: Hit): void {
@@ -88,7 +99,7 @@ function SearchBox({ close }: { close: () => void }) {
       <input
         type="text"
         role="combobox"
-        aria-label="Search tokens, DAOs and pages"
+        aria-label="Search tokens, DAOs, proposals and pages"
         aria-expanded="true"
         aria-controls="hits"
         aria-activedescendant={chosen >= 0 ? `hit-${chosen}` : undefined}

@@ -1,11 +1,11 @@
 import type { ComponentChildren } from 'preact'
 import { useMemo, useRef } from 'preact/hooks'
-import type { AnswerState } from '../answers.ts'
+import type { AnswerState, ReceivedAnswer } from '../answers.ts'
 import type { Question } from '../interface.ts'
 import { isEmbed } from '../place.ts'
 import { Card } from './card.tsx'
 import { Chart } from './chart.tsx'
-import type { ChartEvent, Drawing } from './drawing.ts'
+import { type ChartEvent, type Drawing, endWith, type Newest } from './drawing.ts'
 import type { Embedding } from './open-as.tsx'
 import { Shown } from './shown.tsx'
 
@@ -17,12 +17,13 @@ function Drawn<T>(props: {
   hasLead: boolean
   absent: string | undefined
   events: readonly ChartEvent[] | undefined
+  newest: Newest | undefined
 }) {
-  const { data, name, events } = props
+  const { data, name, events, newest } = props
   // `toDrawing` changes only with the name.
   const drawing = useMemo(
-    () => ({ ...props.toDrawing(data), ...(events === undefined ? {} : { events }) }),
-    [data, name, events],
+    () => ({ ...endWith(props.toDrawing(data), newest), ...(events === undefined ? {} : { events }) }),
+    [data, name, events, newest?.at, newest?.values.join()],
   )
   return <Chart name={props.name} drawing={drawing} isLow={props.isLow} hasLead={props.hasLead} absent={props.absent} />
 }
@@ -36,6 +37,10 @@ export function SeriesChart<T>(props: {
   toDrawing: (data: T) => Drawing
   /** For a series with an answer that omits empty buckets: formats the number of omitted buckets. */
   toAbsent?: (missing: number, of: number) => string
+  /** A newer observation than the first one of the last bucket: the chart ends with it. */
+  newest?: Newest | undefined
+  /** The facts of the newest value, if it comes from another answer. */
+  facts?: ReceivedAnswer<unknown>['facts'] | undefined
   /** Marked on the time axis. */
   events?: readonly ChartEvent[]
   embedding?: Embedding
@@ -52,7 +57,7 @@ export function SeriesChart<T>(props: {
     <Card
       title={title}
       question={question}
-      facts={series.received?.facts}
+      facts={props.facts ?? series.received?.facts}
       controls={isEmbed ? undefined : props.controls}
       embedding={props.embedding}
     >
@@ -68,6 +73,7 @@ export function SeriesChart<T>(props: {
                 isLow={props.isLow ?? false}
                 hasLead={props.children !== undefined}
                 events={props.events}
+                newest={props.newest}
                 absent={missing > 0 ? props.toAbsent?.(missing, points + missing) : undefined}
               />
               {coarse !== undefined && coarse > 0 && <p class="note">{coarse} points come from coarser data.</p>}

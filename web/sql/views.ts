@@ -1,3 +1,5 @@
+import { FEES_AND_TREASURIES } from './fees-and-treasuries.ts'
+
 /** A file of a dataset. */
 export interface PublishedFile {
   readonly path: string
@@ -294,6 +296,7 @@ QUALIFY row_number() OVER (PARTITION BY dao_id ORDER BY day DESC) = 1
 ORDER BY stablecoin_percent DESC NULLS LAST
 LIMIT 20`,
   },
+  FEES_AND_TREASURIES,
   {
     title: 'Proposals and votes of each DAO',
     sql: `SELECT dao_name, count(*) AS proposals, sum(votes) AS votes, max(created_at) AS newest

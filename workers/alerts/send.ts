@@ -101,6 +101,8 @@ function post(
       method: 'POST',
       lookup: resolve,
       signal,
+      // A receiver may close an idle connection just when the next message is written to it, which would be a failure.
+      agent: false,
       headers: { ...headers, 'content-length': Buffer.byteLength(body) },
     }
     let failed: (error: Error) => void = reject

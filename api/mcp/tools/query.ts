@@ -51,7 +51,7 @@ const input = z.strictObject({
       ...{ of: text, top: text, weights: text, cap: text, rebalance: text, costBps: text, base: text },
       ...{ include: text, exact: text, rule: text, kind: text, period: text, days: text, points: text, fill: text },
       ...{ asset: text, assets: text, burn: text, by: text, counterparty: text, direction: text, minUsd: text },
-      ...{ proposals: text, spam: text, table: text, wallet: text, window: text },
+      ...{ proposals: text, spam: text, table: text, title: text, wallet: text, window: text },
     })
     .catchall(z.string())
     .optional()

@@ -3,9 +3,10 @@ import { indexPoints } from '../../../shared/datasets/index-points.ts'
 import { idValue, numberOrNull } from '../../../shared/record-values.ts'
 import type { Element } from '../../../shared/registry/index-records.ts'
 import { type Contributions, toContributions, toSlots, toWorth } from '../../basket/contributions.ts'
-import { findSlot, readRuns, readSlotPrices } from '../../basket/runs.ts'
+import { findSlot, type Run, readRuns, readSlotPrices } from '../../basket/runs.ts'
 import { INDEX_HEADERS } from '../../http/headers.ts'
 import { defineComputedList } from '../../lists/lists.ts'
+import { oneOf } from '../../parameters/kinds.ts'
 
 const weight = z
   .strictObject({
@@ -31,7 +32,15 @@ const weight = z
   })
   .meta({ id: 'IndexWeight', description: 'Weight of a token in the value of the Index and in its change.' })
 
-type Weight = z.infer<typeof weight>
+const weightOverDays = weight
+  .extend({
+    contribution: numberOrNull.describe(
+      'Its part of the change of the Index over `days`, in percentage points (1.5 is 1.5 points of `X-Index-Change`); null if the Index had no value then. With `days`.',
+    ),
+  })
+  .meta({ id: 'IndexWeightOverDays', description: 'A weight, with its contribution over several days. With `days`.' })
+
+type Weight = z.infer<typeof weight> & { readonly contribution?: number | null }
 
 export const indexWeightsRoute = defineComputedList({
   operation: 'listIndexWeights',
@@ -42,30 +51,45 @@ export const indexWeightsRoute = defineComputedList({
     'The members of the basket in the newest 5-minute slot in which the Index has a value, largest first. The sum of `valueUsd` is that value, also in `X-Index-Value`. `weight` is a fraction of 1. `contribution24h` is in percentage points: quantity times the price change since the slot 24 hours before, in percent of the value of that slot, under each composition of these 24 hours; a token that was removed since then is listed with a quantity of 0. The effect of a rebalance is no contribution: `X-Index-Rebalance-24h` is the difference between the new and the old basket at the prices of the first slot of the new one. All contributions and the rebalance add up to `X-Index-Change-24h`. With `asOf`, the newest slot that was known then; the list is empty if that was stale.',
   name: 'index-weights',
   record: weight,
+  recordWith: { record: weightOverDays, members: { contribution: 'days' }, shapes: [weightOverDays] },
+  parameters: {
+    days: oneOf(
+      ['7', '30', '90'],
+      'Adds `contribution`, the contribution over these days. They begin with the slot that many days before the newest one, or with the last one up to a day earlier. Tokens that were removed within these days are listed, too.',
+      '7',
+    ).optional(),
+  },
   hasPast: true,
   datasets: [indexPoints],
   headers: INDEX_HEADERS,
-  find: async ({ db, registry: { index }, now }, asOf) => {
+  find: async ({ db, registry: { index }, now, query: { days } }, asOf) => {
     const slot = await findSlot(db, index, { now: now(), asOf })
     if (slot === undefined) return { records: [], asOf: null }
-    const runs = await readRuns(db, index, slot.at)
-    const elements = [...slot.composition.elements, ...runs.flatMap(({ composition }) => composition.elements)]
+    const [runs, longRuns] = await Promise.all([
+      readRuns(db, index, slot.at),
+      days === undefined ? [] : readRuns(db, index, slot.at, Number(days)),
+    ])
+    const runElements = [...runs, ...longRuns].flatMap(({ composition }) => composition.elements)
+    const elements = [...slot.composition.elements, ...runElements]
     const tokens = [...new Set(elements.map(({ token }) => token.key))]
-    const priceIn = await readSlotPrices(db, tokens, toSlots(runs, slot.at))
+    const priceIn = await readSlotPrices(db, tokens, toSlots([...runs, ...longRuns], slot.at))
     const priceOf = (token: number) => priceIn(token, slot.at)
     const value = toWorth(slot.composition, priceOf)
     const contributions = toContributions(runs, slot.at, priceIn)
+    const overDays = toContributions(longRuns, slot.at, priceIn)
     const members = new Set(slot.composition.elements.map(({ token }) => token.key))
     const removed = new Map(
       elements.flatMap((one) => (members.has(one.token.key) ? [] : [[one.token.key, one] as const])),
     )
     const gone = [...removed.values()].map((one) => ({ ...one, quantity: '0' }))
-    const records = [...slot.composition.elements, ...gone].map((one) =>
-      toRecord(one, { value, price: priceOf(one.token.key), contributions }),
-    )
+    const records = [...slot.composition.elements, ...gone].map((one) => ({
+      ...toRecord(one, { value, price: priceOf(one.token.key), contributions }),
+      ...(days === undefined ? {} : { contribution: overDays?.of.get(one.token.key) ?? null }),
+    }))
     const headers = {
       ...(Number.isFinite(value) ? { 'X-Index-Value': String(value) } : {}),
       ...toChange(contributions),
+      ...toLongChange(overDays, longRuns),
     }
     return { records: records.sort((a, b) => (b.valueUsd ?? 0) - (a.valueUsd ?? 0)), asOf: slot.asOf, headers }
   },
@@ -75,6 +99,14 @@ const toChange = (contributions: Contributions | undefined) =>
   contributions && {
     'X-Index-Change-24h': String(contributions.change),
     'X-Index-Rebalance-24h': String(contributions.rebalance),
+  }
+
+const toLongChange = (contributions: Contributions | undefined, [begin]: readonly Run[]) =>
+  contributions &&
+  begin && {
+    'X-Index-Change': String(contributions.change),
+    'X-Index-Rebalance': String(contributions.rebalance),
+    'X-Index-Since': new Date(begin.first).toISOString(),
   }
 
 function toRecord(

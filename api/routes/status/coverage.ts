@@ -4,7 +4,7 @@ import { datasets } from '../../../shared/datasets/list.ts'
 import { DAY_MS, END_OF_TIME, INTERVAL_SECONDS, toBucketStart } from '../../../shared/intervals.ts'
 import { idValue, timeValue } from '../../../shared/record-values.ts'
 import { COVERAGE_STATES, type CoverageQuery, MOST_RANGES, readRanges } from '../../coverage/ranges.ts'
-import { oneId, time } from '../../parameters/kinds.ts'
+import { include, oneId, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
 import { countDays } from '../../route/cost.ts'
 import { defineRoute } from '../../route/define-route.ts'
@@ -37,6 +37,8 @@ const range = z
       .nullable()
       .meta({ description: 'Step of the stored data, such as 5m, 12h or 1d; null if nothing is stored.' }),
     reason: z.string().nullable().meta({ description: 'Reason for the state; null if data is stored without a note.' }),
+    name: z.string().optional().describe('Name of the entity, also of an ended one. With `include=name`.'),
+    live: z.boolean().optional().describe('Whether the entity is in the lists of live ones. With `include=name`.'),
   })
   .meta({ id: 'CoverageRange', description: 'A range of time in which the data of an entity has one state.' })
 
@@ -58,6 +60,7 @@ export const coverageRoute = defineRoute({
       "Last moment, exclusive; default: the end of the current bucket of the dataset's cadence.",
       '2024-01-08T00:00:00Z',
     ).optional(),
+    include: include(['name'], 'With `name`, the name of each entity, and whether it is live.'),
   },
   response: z.array(range),
   datasets: [],
@@ -80,6 +83,7 @@ function toCoverageQuery(
     id?: string | undefined
     start?: number | undefined
     end?: number | undefined
+    include?: string[] | undefined
   },
   now: number,
 ): CoverageQuery {
@@ -95,5 +99,5 @@ function toCoverageQuery(
       `end must not be after ${new Date(END_OF_TIME).toISOString().slice(0, 10)}.`,
       { param: 'end' },
     )
-  return { dataset, id, from, to }
+  return { dataset, id, from, to, isNamed: query.include?.includes('name') === true }
 }

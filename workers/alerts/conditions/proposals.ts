@@ -123,6 +123,9 @@ const OLDEST_VOTES_MS = 2 * HOUR_MS
 /** A shorter vote has its reminder about the quorum after half of its length. */
 const SHORT_VOTE_MS = 48 * HOUR_MS
 
+/** A proposal that is canceled in its timelock has had its vote. */
+const isStopped = ({ ends, canceled }: ProposalRow) => canceled !== null && (ends === null || canceled < ends)
+
 /** When an event of a proposal happened, if it has happened by now. */
 function toEventTime(row: ProposalRow, what: RuleOf<'proposal'>['what'], votes: Votes, now: number): number | null {
   const { on, hours = 0, unlessVotedBy, quorumShort = false } = what
@@ -130,7 +133,7 @@ function toEventTime(row: ProposalRow, what: RuleOf<'proposal'>['what'], votes: 
   if (on === 'created') return row.created
   if (on === 'started') return row.canceled === null ? past(row.starts) : null
   if (on === 'flipped') return findFlip(row, what, votes)?.at ?? null
-  if (on === 'ended') return row.isSettled && row.canceled === null ? past(row.ends) : null
+  if (on === 'ended') return row.isSettled && !isStopped(row) ? past(row.ends) : null
   if (on === 'executable') {
     const at = row.executable
     return at === null || at <= now ? null : past(at - hours * HOUR_MS)

@@ -152,10 +152,9 @@ async function readBlock(explorer: Explorer, list: ListName, request: ListReques
   return { own, isCut: true }
 }
 
-function blockOf(record: unknown): number | undefined {
-  const { data } = z.object({ blockNumber: integer }).safeParse(record)
-  return data?.blockNumber
-}
+const numbered = z.object({ blockNumber: integer })
+
+const blockOf = (record: unknown): number | undefined => numbered.safeParse(record).data?.blockNumber
 
 /** Returns the row; a text with the reason if it cannot be read, undefined if it moves nothing to an address. */
 function readElement(

@@ -16,7 +16,7 @@ import { exactParameter } from '../../../governance/exact.ts'
 import { answerLongList } from '../../../governance/list.ts'
 import { findStates, NOW, STATE } from '../../../governance/states.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
-import { include, oneOf, page, time } from '../../../parameters/kinds.ts'
+import { include, oneOf, page, searchText, time } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { daoKind } from '../../../route/entities.ts'
@@ -56,6 +56,7 @@ SELECT 0 AS key, p.proposal AS name, NULL AS market_cap, fromUnixTimestamp64Mill
   toInt64(toUnixTimestamp(p.created_at)) AS created, ${STATE} AS state, ${toRecord(hasBody)} AS record
 ${FROM_PROPOSALS()}${hasBody ? TEXTS : ''}
 WHERE ({any_state: Bool} OR ifNull(state = {state: String}, false))
+  AND ({title: String} = '' OR ifNull(positionCaseInsensitiveUTF8(d.title, {title: String}) > 0, false))
   AND ({any_end: Bool} OR ifNull(d.ends_at < fromUnixTimestamp64Milli({ends_before: Int64}, 'UTC'), false))`
 
 const NEWEST_FIRST = defineKeyset(['created', 'Int64', 'descending'], ['name', 'String'])
@@ -83,6 +84,12 @@ export const governanceProposalsRoute = defineRoute({
       'Only proposals whose vote ends before this time, of all DAOs unless `id` or `name` selects one. With `state=active` and `sort=endsAt`, the next deadlines.',
       '2026-12-01T00:00:00Z',
     ).optional(),
+    title: searchText
+      .meta({
+        description: 'Only proposals with this text in their title, in upper or lower case.',
+        examples: ['budget'],
+      })
+      .optional(),
     ...questions.parameters,
     ...page('proposals', { default: 100, max: 1000 }),
   },
@@ -108,7 +115,7 @@ export const governanceProposalsRoute = defineRoute({
       answerLongList(call, questions, {
         name: 'governance-proposals',
         sql: toSql(representation.fields.includes('body')),
-        params: { ...params, ...state, ...end },
+        params: { ...params, ...state, ...end, title: query.title ?? '' },
         keyset: NEWEST_FIRST,
       }),
       findStates(db, scope, at),

@@ -220,7 +220,7 @@ def _parse(url: str, status: int, answer: CachedAnswer) -> Any:
     media_type = answer.head.media_type
     if re.match(r"application/octet-stream\b", media_type):
         return answer.body
-    if re.match(r"(?:image/svg|application/atom)\+xml\b", media_type):
+    if re.match(r"(?:image/svg\+xml|application/atom\+xml|text/calendar)\b", media_type):
         return answer.body.decode()
     if not re.match(r"application/(?:[\w.]+\+)?json\b", media_type):
         raise UnexpectedAnswerError(url, status, media_type, answer.body)
