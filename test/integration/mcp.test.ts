@@ -97,8 +97,7 @@ describe('MCP tools', () => {
     ['profile', { kind: 'token', of: 'Uniswap' }],
     ['status', {}],
     ['status', { dataset: 'prices' }],
-    ['trace', { dataset: 'holders', of: 'UNI' }],
-    ['trace', { dataset: 'treasury', of: 'Uniswap', at: '2024-03-10' }],
+    ['trace', { dataset: 'prices', of: 'UNI' }],
     ['trace', { dataset: 'market-cap' }],
   ]
   it.each(CALLS)('%s %j returns a bounded result with its source, equal over both transports', async (tool, input) => {
