@@ -97,7 +97,6 @@ describe('MCP tools', () => {
     ['profile', { kind: 'token', of: 'Uniswap' }],
     ['status', {}],
     ['status', { dataset: 'prices' }],
-    ['trace', { dataset: 'prices', of: 'UNI' }],
     ['trace', { dataset: 'market-cap' }],
   ]
   it.each(CALLS)('%s %j returns a bounded result with its source, equal over both transports', async (tool, input) => {
@@ -112,6 +111,16 @@ describe('MCP tools', () => {
     const { asOf: _, ...first } = strip(http.data)
     const { asOf: __, ...second } = strip(stdio.data)
     expect(second).toEqual(first)
+  })
+
+  it('trace the newest value of a token, by name, like the API', async () => {
+    const [token] = await overHttp.rows('query', { topic: 'tokens/holders', fields: ['_id', 'name'], limit: 1 })
+    const { data, text, isError } = await overHttp.publish('trace', { dataset: 'holders', of: token?.name })
+    expect(isError, text).toBe(false)
+    const { observedAt, entity, request } = await (
+      await fetch(`${api.url}/data/provenance?dataset=holders&id=${token?._id}`)
+    ).json()
+    expect(data).toMatchObject({ observedAt, entity, request, asOf: observedAt, dataset: 'holders' })
   })
 
   it('describe every topic within the size limit', async () => {

@@ -77,20 +77,23 @@ FROM ${table} FINAL ORDER BY sipHash64(entity, at, ${SEED}) LIMIT ${countCases(U
     return JSON.parse(text) as Trace
   }
 
-  it.each(datasets.map((dataset) => [dataset.name, dataset] as const))('of %s have their origin', async (name, of) => {
-    const values = await selectValues(of)
-    expect(values.length).toBeGreaterThan(0)
-    let answered = 0
-    for (const { query, at } of values) {
-      const found = await trace(`/data/provenance?${query}`)
-      expect(found.observedAt, query).toBe(at)
-      expect(Object.keys(found.values).length, query).toBeGreaterThan(0)
-      if (found.answers.some(({ used }) => used)) answered += 1
-      if (of.computedFrom !== undefined) await expectReproduced(name, query, found)
-    }
-    if (of.computedFrom === undefined && !NO_REQUESTS.includes(name)) expect(answered).toBeGreaterThan(0)
-    console.log(`${name}: ${values.length} traces, ${answered} with answers that were used`)
-  })
+  it.each(datasets.map((dataset) => [dataset.name, dataset as Dataset] as const))(
+    'of %s have their origin',
+    async (name, of) => {
+      const values = await selectValues(of)
+      expect(values.length).toBeGreaterThan(0)
+      let answered = 0
+      for (const { query, at } of values) {
+        const found = await trace(`/data/provenance?${query}`)
+        expect(found.observedAt, query).toBe(at)
+        expect(Object.keys(found.values).length, query).toBeGreaterThan(0)
+        if (found.answers.some(({ used }) => used)) answered += 1
+        if (of.computedFrom !== undefined) await expectReproduced(name, query, found)
+      }
+      if (of.computedFrom === undefined && !NO_REQUESTS.includes(name)) expect(answered).toBeGreaterThan(0)
+      console.log(`${name}: ${values.length} traces, ${answered} with answers that were used`)
+    },
+  )
 
   /** Adds the inputs up, and finds each followed input in the stored value that its own trace shows. */
   async function expectReproduced(name: string, query: string, { values, computedFrom, more }: Trace): Promise<void> {
