@@ -77,7 +77,7 @@ FROM ${table} FINAL ORDER BY sipHash64(entity, at, ${SEED}) LIMIT ${countCases(U
     return JSON.parse(text) as Trace
   }
 
-  it.each(datasets.map((dataset) => [dataset.name, dataset as Dataset] as const))(
+  it.each(datasets.map((dataset) => [dataset.name, dataset as DatasetFacts] as const))(
     'of %s have their origin',
     async (name, of) => {
       const values = await selectValues(of)
