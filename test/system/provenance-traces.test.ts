@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { z } from 'zod'
-import type { Dataset } from '../../shared/datasets/define-dataset.ts'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/store.ts'
@@ -48,13 +48,13 @@ describe('traces of stored values', () => {
     console.log(`${times.length} traces: median ${middle?.toFixed(1)} ms, p95 ${late?.toFixed(1)} ms`)
   })
 
-  const idOf = ({ series }: Dataset, key: number): string | undefined => {
+  const idOf = ({ series }: DatasetFacts, key: number): string | undefined => {
     const entities = series.entity === 'token' ? registry.tokens : series.entity === 'dao' ? registry.daos : []
     return entities.find((one) => one.key === key)?.id
   }
 
   /** Random stored values: the parameters of their traces. */
-  async function selectValues(dataset: Dataset): Promise<readonly { query: string; at: string }[]> {
+  async function selectValues(dataset: DatasetFacts): Promise<readonly { query: string; at: string }[]> {
     const { table, entity = '0', time } = dataset.series
     const rows = await db.rows({
       name: 'values',
