@@ -117,9 +117,8 @@ describe('MCP tools', () => {
     const [token] = await overHttp.rows('query', { topic: 'tokens/holders', fields: ['_id', 'name'], limit: 1 })
     const { data, text, isError } = await overHttp.publish('trace', { dataset: 'holders', of: token?.name })
     expect(isError, text).toBe(false)
-    const { observedAt, entity, request } = await (
-      await fetch(`${api.url}/data/provenance?dataset=holders&id=${token?._id}`)
-    ).json()
+    const response = await fetch(`${api.url}/data/provenance?dataset=holders&id=${token?._id}`)
+    const { observedAt, entity, request } = (await response.json()) as Record<string, unknown>
     expect(data).toMatchObject({ observedAt, entity, request, asOf: observedAt, dataset: 'holders' })
   })
 
