@@ -5,7 +5,7 @@ const SHARED = {
   isolate: false,
   // Tests allocate many short-lived objects: a larger young generation needs fewer collections.
   execArgv: ['--max-semi-space-size=64'],
-  // A timeout ends a hung test. It is far above what a busy machine needs.
+  // A timeout ends a hung test. The limit is far above the time that a test needs on a busy machine.
   testTimeout: 180_000,
   hookTimeout: 300_000,
   expect: { poll: { timeout: 170_000 } },
@@ -32,7 +32,7 @@ const withStores = (
   },
 })
 
-/** These files trace or measure their whole process, so they share it with no other file. */
+/** Files that trace or measure their whole process, and therefore share it with no other file. */
 const ISOLATED = 'integration/{tracing-jobs,tracing-requests,executed-files,api-executed-files}'
 
 export default defineConfig({

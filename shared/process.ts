@@ -19,14 +19,15 @@ export const STOP_DEADLINE_MS = 25_000
 
 const exitImmediately = () => process.exit(0)
 
-/** A stop signal ends the process at once until `onStopSignal` registers a handler: no work has started yet. */
+/** A stop signal ends the process immediately until `onStopSignal` registers a handler: no work has started yet. */
 export function endOnStopSignal(): void {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, exitImmediately)
 }
 
 /**
  * Calls `stop` on the first SIGTERM or SIGINT and exits when it resolves or its deadline has passed. A second signal
- * exits at once. A process that a parent started over a channel, or that npm started, also stops when the parent exits.
+ * ends the process immediately. A process that a parent started over a channel, or that npm started, also stops when
+ * the parent exits.
  */
 export function onStopSignal(stop: () => Promise<void>, deadlineMs: number = STOP_DEADLINE_MS): void {
   let stoppingSince: number | undefined
@@ -49,7 +50,9 @@ export function onStopSignal(stop: () => Promise<void>, deadlineMs: number = STO
   watchStarter()
 }
 
-/** Called when the parent process exits. Ends the process at once, unless `onStopSignal` has registered a handler. */
+/**
+ * Called when the parent process exits. Ends the process immediately, unless `onStopSignal` has registered a handler.
+ */
 let onStarterGone = (): void => process.exit(1)
 
 /** Read at load time: later the parent may have exited and its id may belong to another process. */
@@ -80,7 +83,7 @@ function watchStarter(): void {
 
 /**
  * Reports readiness to a parent that reads this process's standard output, as one line of JSON. Call it after
- * `onStopSignal`, because the parent may send a stop signal at once.
+ * `onStopSignal`, because the parent may send a stop signal immediately.
  */
 export function announceReady(facts: Readonly<Record<string, unknown>>): void {
   process.stdout.write(`${JSON.stringify({ ready: true, ...facts })}\n`)

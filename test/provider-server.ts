@@ -5,7 +5,10 @@ import { createHttpClients, type ProviderCall } from '../workers/http/client.ts'
 
 export type Handler = (request: IncomingMessage, response: ServerResponse, url: URL) => void
 
-/** A provider on a port of its own, that answers as a test says and keeps the URLs and headers it was asked with. */
+/**
+ * A provider on a separate port. It returns the answers that a test defines, and records the URLs and headers of
+ * requests.
+ */
 export async function startProviderServer(handler: Handler) {
   const requests: { url: URL; headers: IncomingMessage['headers'] }[] = []
   const server = createServer((request, response) => {

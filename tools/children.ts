@@ -22,7 +22,9 @@ const ROOT = join(import.meta.dirname, '..')
 /** Programs that are compiled themselves run compiled ones. */
 let compiledIn = import.meta.filename.endsWith('.js') ? ROOT : undefined
 
-/** Makes later calls run the programs compiled into this folder by `build`. They start in half the time. */
+/**
+ * Makes later calls run the programs compiled into this folder by `build`. Compiled programs start in half the time.
+ */
 export function runCompiledIn(folder: string): void {
   compiledIn = folder
 }

@@ -121,8 +121,8 @@ async function backfillDemo(config: Config): Promise<void> {
     plan('tvl', '1d', daysAgo(90)),
     plan('treasury', '1d', daysAgo(90)),
     plan('fees', '1d', daysAgo(90)),
-    // The jobs of these are enqueued when prices and treasuries are stored. They are planned here too, so that the
-    // history counts as complete only after them.
+    // The jobs of these datasets are enqueued when prices and treasuries are stored. The datasets are planned here too,
+    // so that the history counts as complete only after them.
     plan('market-cap', '1d', HISTORY_START),
     plan('treasury-value', '1d', daysAgo(90)),
     plan('index', '5m', daysAgo(31)),
@@ -167,8 +167,8 @@ async function collectDemoPast(config: Config, upstream: string): Promise<void> 
 }
 
 /**
- * Publishes the demo into its data folder, now and once a day. It uses one thread of ClickHouse, because the page is in use. If
- * the operator has set another target, the scheduler publishes there.
+ * Publishes the demo into its data folder, now and once a day. The publication uses one thread of ClickHouse, because
+ * the page is in use. If the operator has set another target, the scheduler publishes there.
  */
 async function publishDemo(config: Config): Promise<void> {
   if (config.publish.to !== undefined) return

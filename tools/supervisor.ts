@@ -33,7 +33,7 @@ const PAUSES_MS: readonly number[] = [500, 1_000, 2_000, 4_000, 8_000, 16_000]
 /** After this time a process counts as recovered, and earlier exits no longer count. */
 const ALIVE_MS = 60_000
 
-/** Every process exits by itself before that. Killing one that hangs lets the others proceed. */
+/** Every process exits without a kill before that. Killing one that hangs lets the others proceed. */
 const KILLED_AFTER_MS = STOP_DEADLINE_MS + 5_000
 
 /** Poll interval for free disk space. */

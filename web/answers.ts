@@ -173,8 +173,8 @@ const NOTHING = signal(UNASKED)
 
 /**
  * The answer to a query, refreshed while it is shown. A cached answer is available immediately. While another query
- * with the same path is loading, the previous answer is returned. It is also returned if the start of a range has
- * advanced and its request fails. Without a query there is no answer.
+ * with the same path is loading, the previous answer is returned. The previous answer is also returned if the start of
+ * a range has advanced and its request fails. Without a query there is no answer.
  */
 export function useAnswer<P extends Path>(question: Question<P> | undefined): AnswerState<Answer<P>> {
   const url = question?.url

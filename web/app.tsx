@@ -127,7 +127,7 @@ const Footer = () => (
   </footer>
 )
 
-/** A document of a path that is none of the pages. */
+/** A document of a path without a page. */
 function Served({ at }: { at: string }) {
   return (
     <>

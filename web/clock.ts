@@ -15,8 +15,8 @@ setInterval(move, 30_000)
 document.addEventListener('visibilitychange', move)
 
 /**
- * The current start of a range. It advances by one interval at a time, so that a page that is open for a long time does
- * not show more than the range.
+ * The current start of a range. The start advances by one interval at a time, so that a page that is open for a long
+ * time does not show more than the range.
  */
 export const useStart = (range: Range, interval: Interval): string =>
   useMemo(() => computed(() => toStart(range, interval, now.value)), [range, interval]).value

@@ -57,7 +57,7 @@ function connect(): void {
   }
   source.onerror = () => {
     connectedAt = Number.POSITIVE_INFINITY
-    // The browser reconnects by itself and receives missed events, unless the stream was rejected.
+    // The browser reconnects and receives missed events, unless the stream was rejected.
     const isRefused = source.readyState === EventSource.CLOSED
     connection.value = isRefused ? 'refused' : 'lost'
     if (isRefused) retry = setTimeout(connect, RETRY_MS)

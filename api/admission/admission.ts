@@ -32,8 +32,9 @@ export type {
  * Decides for each request whether it is served now, waits or is rejected. A request passes these limits in order:
  *
  * 1. `rateLimiter`: a key or an address has a number of requests in a time; more get 429.
- * 2. `answers`, or `downloads` for long answers: ClickHouse works for a bounded number of requests. The others wait in a
- *    bounded fair queue, or get 503 at once if they would have to wait too long. `pictures` is the same for drawing.
+ * 2. `answers`, or `downloads` for long answers: ClickHouse works for a bounded number of requests. The others wait in
+ *    a bounded fair queue, or get 503 immediately if they would have to wait too long. `pictures` is the same for
+ *    drawing.
  * 3. `compression`: a bounded number of threads compresses. Encodings of cached answers that exist need no turn.
  * 4. `longAnswers`, `statements` and `unreadBytes`: responses that clients have not read are bounded. The slowest reader
  *    is closed in favour of a new response, and any reader below the minimum rate is closed after half a minute.
@@ -115,10 +116,10 @@ const PICTURES = { slots: 2, slotsPerClient: 1, maxWaiting: 256, maxWaitMs: 300_
 const MAX_LONG_ANSWERS = 256
 const MAX_LONG_ANSWERS_PER_CLIENT = MAX_LONG_ANSWERS / 2
 /**
- * Maximum number of statements of long answers. If disk space is available, a statement ends quickly; if not, it lasts as
- * long as the client reads. 64 slow statements take up to 2.2 GB of ClickHouse's memory, which is about half of its
- * default. They also take more than half of the reader's quota of execution time. 128 statements would be too many for
- * other requests to run. There is no limit per client, because statements are slow only without disk space.
+ * Maximum number of statements of long answers. If disk space is available, a statement ends quickly; if not, it lasts
+ * as long as the client reads. 64 slow statements take up to 2.2 GB of ClickHouse's memory, which is about half of its
+ * default. The 64 statements also take more than half of the reader's quota of execution time. With 128, other requests
+ * could not run. There is no limit per client, because statements are slow only without disk space.
  */
 const MAX_STATEMENTS = 64
 const MAX_UNREAD_BYTES = 128 * 1024 * 1024

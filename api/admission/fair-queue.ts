@@ -43,7 +43,7 @@ const HEAVY_LENGTH = MODEST / 2
  */
 const HEAVY_SHARE = 1 / 8
 const PAUSE = 2
-/** Other clients count as present for this time after their last request, and no pause is longer. */
+/** Time after its last request in which another client counts as present. No pause is longer. */
 const PRESENT_MS = 1_000
 /** A request is rejected after it has waited for this multiple of the maximum expected wait. */
 const LATE = 3

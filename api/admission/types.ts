@@ -26,7 +26,7 @@ export interface FairQueue {
    */
   rejectEarly(client: ClientKey): void
   /**
-   * Requests a slot. If the signal is aborted before its turn, the request leaves the queue at once.
+   * Requests a slot. If the signal is aborted before its turn, the request leaves the queue immediately.
    * @throws Problem `unavailable` if the request would have to wait too long, or the reason of an aborted signal.
    */
   enter(client: ClientKey, signal: AbortSignal): Ticket
@@ -64,7 +64,10 @@ export interface Caller {
   readonly holder: Holder | undefined
   readonly allowance: Allowance
   readonly standing: Standing
-  /** Counts additional units of a request, or a further request that it requires. It may proceed if one unit remained. */
+  /**
+   * Counts additional units of a request, or a further request that it requires. The request may proceed if one unit
+   * remained.
+   */
   charge(units?: number): Promise<RateDecision>
 }
 
@@ -76,7 +79,9 @@ export interface RateLimits {
 }
 
 export interface Counting {
-  /** Counts units of a client, and reports the state of its window. They are within it if the first one is. */
+  /**
+   * Counts units of a client, and reports the state of its window. All units are within the limit if the first one is.
+   */
   count(request: Charge, onCounted: OnCounted): void
   /** Whether all processes count together, which means that Redis accepts writes now. */
   isShared(): Promise<boolean>

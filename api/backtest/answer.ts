@@ -21,7 +21,7 @@ export function countValues({ of, start, end }: BasketQuery, { tokens }: Registr
 }
 
 /**
- * Runs the back-test that a query asks for.
+ * Runs the back-test of a query.
  * @throws DataError `storage`; Problem as `toBasket` and `readMarket`, and `invalid_parameter` if nothing can be held on the
  * first day.
  */

@@ -54,7 +54,7 @@ export interface BackTest {
   readonly missingPriceDays: readonly { readonly day: number; readonly tokens: readonly number[] }[]
 }
 
-/** Whether a rule asks for a rebalance on a day, by the day's start in UTC. */
+/** Whether a rule requires a rebalance on a day, by the day's start in UTC. */
 export function isDue(rebalance: Rebalance, day: number): boolean {
   if (rebalance === 'never') return false
   const date = new Date(day)

@@ -21,7 +21,7 @@ export interface Rule {
   /** The largest weight of a token, with weights by market cap. */
   readonly cap?: number | undefined
   readonly rebalance: Rebalance
-  /** Cost of the traded value, in basis points, of what is bought and of what is sold. */
+  /** Cost in basis points of the traded value: purchases plus sales. */
   readonly costBps: number
   /** Value of the basket on its first day. */
   readonly base: number

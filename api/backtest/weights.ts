@@ -1,7 +1,9 @@
 import type { Exclusion, Market, Rule } from './rule.ts'
 import { sum } from './sum.ts'
 
-/** What a rebalance decides: the weights of the held candidates by index, and why the others are not held. */
+/**
+ * The result of a rebalance: the weights of the held candidates by index, and the reasons why the others are not held.
+ */
 export interface Decision {
   readonly weights: ReadonlyMap<number, number>
   readonly excluded: ReadonlyMap<number, Exclusion>

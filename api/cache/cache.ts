@@ -42,13 +42,13 @@ export interface Cache {
   /** Buffers for answers that are assembled from cached values and are not cached themselves. */
   readonly buffers: BufferPool
   /**
-   * Returns the value of a key: at once if it is cached, else from a running read that it shares, or from `load`. A load
-   * waits for the request's slot in the queue. If the scope's signal is aborted, the call rejects with its reason. When the
-   * signals of all callers of a load are aborted, its database statements end and `abandoned` is aborted. The caller names
-   * the type of the value: each kind of value has its own keys.
+   * Returns the value of a key: synchronously if it is cached, else from a running read that it shares, or from `load`.
+   * A load waits for the request's slot in the queue. If the scope's signal is aborted, the call rejects with its
+   * reason. When the signals of all callers of a load are aborted, its database statements end and `abandoned` is
+   * aborted. The caller names the type of the value: each kind of value has its own keys.
    */
   get<T extends Sized>(key: string, sources: Sources, load: Load<T>, scope: ReadScope): T | Promise<T>
-  /** Like `get`, with one load for all values that are missing. It returns one value per missing key. */
+  /** Like `get`, with one load for all missing values. The load returns one value per missing key. */
   getEach<K extends CacheKey, T extends Sized>(
     keys: readonly K[],
     load: LoadEach<K, T>,

@@ -124,7 +124,10 @@ export interface ResponseCache<A extends Cacheable, S extends object> {
   readonly bytes: number
   /** Returns the cached answer if it is valid at `at` (Unix milliseconds). */
   find(key: string, datasets: readonly DatasetFacts[], at: number): A | undefined
-  /** Creates a cache of the results of resolving requests. It keeps the last `max`, until the registry changes. */
+  /**
+   * Creates a cache of the results of resolving requests. The cache keeps the last `max` results, until the registry
+   * changes.
+   */
   createResolvedRequests<T>(max?: number): ResolvedRequests<T>
   /** Evicts an answer whose data has changed. */
   drop(key: string): void

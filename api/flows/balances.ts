@@ -35,8 +35,8 @@ const DAY = 'toUInt32(toDate(observed_at))'
 const ROWS = `FROM dao_treasuries FINAL WHERE dao = {dao: UInt64} AND ${isWithin('observed_at')}`
 
 /**
- * The balances of the DAO's wallets on the days of a range. Its other addresses collect revenue or have a budget of their own:
- * transfers of those are not transfers of the treasury.
+ * The balances of the DAO's wallets on the days of a range. Transfers of its other addresses, which collect revenue or
+ * have a separate budget, are not transfers of the treasury.
  */
 export async function readBalances(db: Database, dao: Dao, range: TimeRange): Promise<Balances> {
   const wallets = dao.treasuries.filter(isWallet).map(toPlace)

@@ -124,7 +124,10 @@ async function readFlows(
 
 const sources = { datasets: FLOW_SOURCES.map(({ name }) => name) }
 
-/** All transfers of a DAO by asset and day, without spam. They answer all questions for sums until a source changes. */
+/**
+ * All transfers of a DAO by asset and day, without spam. All sums are computed from these transfers until a source
+ * changes.
+ */
 export async function loadFlows(reader: CacheReader, dao: number): Promise<readonly AssetFlows[]> {
   const load = (db: Database) => readFlows(db, { isOwner: '= {dao: UInt64}', isWanted: 'true', params: { dao } })
   const { byDao } = await reader.cache.get(`treasury-flows of ${dao}`, sources, load, reader)

@@ -1,8 +1,8 @@
 import { DAY_MS } from '../../shared/intervals.ts'
 
-/** Which assets a runway counts. */
+/** The assets that a runway counts. */
 export const RUNWAY_ASSETS = ['stable', 'withoutOwnToken', 'all'] as const
-/** What reduces them: all spending, or spending minus income. */
+/** The outflow of a runway: all spending (`gross`), or spending minus income (`net`). */
 export const RUNWAY_BURNS = ['gross', 'net'] as const
 /** Days of flows that give the burn. */
 export const RUNWAY_WINDOWS = [90, 365] as const
@@ -18,7 +18,7 @@ export const RUNWAY_REASONS = [
 
 export type RunwayReason = (typeof RUNWAY_REASONS)[number]
 
-/** What a runway divides by what. */
+/** A runway is `assets` divided by `burn` per year, measured over the last `window` days. */
 export interface RunwayDefinition {
   readonly assets: (typeof RUNWAY_ASSETS)[number]
   readonly burn: (typeof RUNWAY_BURNS)[number]

@@ -45,7 +45,7 @@ LEFT JOIN
   GROUP BY dao
 ) AS t ON t.dao = d.key`
 
-/** The runway of a DAO, and what the order of lists needs. */
+/** The runway of a DAO, and the values by which lists are ordered. */
 export interface DaoRunway {
   readonly dao: Dao
   readonly marketCap: number | null
@@ -54,7 +54,7 @@ export interface DaoRunway {
   readonly runway: Runway
 }
 
-/** Computes the runways of DAOs from what was stored at a moment. */
+/** Computes the runways of DAOs from the data stored at a moment. */
 export async function readRunways(
   call: CacheReader & { readonly db: Database; readonly registry: Registry },
   daos: readonly Dao[],

@@ -90,7 +90,7 @@ export interface FlowSelection {
   readonly isInRange: string
   /** On columns that a later version may correct. */
   readonly isSelected: string
-  /** On values; undefined without one. They need the prices. */
+  /** SQL of the filter by value, which needs prices; undefined if the query has none. */
   readonly isWorth: string | undefined
   readonly params: Readonly<Record<string, unknown>>
 }
@@ -109,7 +109,7 @@ export const toFlowParams = (dao: Dao, { chains }: Registry) => ({
   chain_ids: chains.map(({ id }) => id),
 })
 
-/** The filters as SQL. Without `spam`, spam is left out unless the kind asks for it. */
+/** The filters as SQL. Without `spam`, spam is excluded unless the kind selects it. */
 export function selectFlows(query: FlowQuery, registry: Registry): FlowSelection {
   checkFlowRange(query)
   const { direction, kind, category, chain, asset, wallet, counterparty, minUsd, spam } = query

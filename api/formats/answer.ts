@@ -21,7 +21,7 @@ interface AnswerFacts {
   readonly format?: Format
 }
 
-/** A complete answer. It is cached as bytes until one of its datasets changes. */
+/** A complete answer, cached as bytes until one of its datasets changes. */
 export interface BytesAnswer extends AnswerFacts {
   readonly body: Buffer
   /** Made without a database statement, so making it again is cheap. */
@@ -36,10 +36,11 @@ export interface AssembledBody {
   readonly tag: string
   /** Memory of the parts, in bytes. */
   readonly size: number
-  /** Whether it is too long to be built and cached as bytes. It is then sent in several writes. */
+  /** Whether the answer is too long to be built and cached as bytes. Long answers are sent in several writes. */
   readonly isLong: boolean
   toText(): Buffer
-  toGzip(): Buffer
+  /** A cached answer takes longer to make, and is smaller. */
+  toGzip(isCached: boolean): Buffer
   write(encoding: 'identity' | 'gzip'): Generator<Buffer>
 }
 
@@ -57,8 +58,8 @@ export interface StreamAnswer extends AnswerFacts {
   /** The end of a complete stream. Default: the end of a JSON array. Null if the stream may be empty. */
   readonly ending?: Buffer | null
   /**
-   * Starts the statements. They end with the signal, which also releases their resources. The caller must abort the
-   * signal in the end.
+   * Starts the statements. An abort of the signal ends the statements and releases their resources. The caller must
+   * abort the signal in the end.
    */
   open(signal: AbortSignal): Promise<Readable>
   /**

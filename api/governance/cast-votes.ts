@@ -28,9 +28,9 @@ const BEFORE = 'created_at <= toDateTime({before: Int64}, 0)'
 
 /**
  * Selects a page of votes, newest first. FINAL, which removes replaced rows, reads all rows of a range. The first part
- * therefore finds how far back the requested number of votes reaches. This part reads along the sorting key and stops after
- * `rows` rows. It does not count the last second, which may be incomplete, nor votes with a replaced row. If it finds
- * fewer votes than requested, FINAL reads the whole range.
+ * therefore finds how far back the requested number of votes reaches: a read along the sorting key, which stops after
+ * `rows` rows. The first part does not count the last second, which may be incomplete, nor votes with a replaced row.
+ * If the first part finds fewer votes than requested, FINAL reads the whole range.
  */
 export const toVotesPage = (after: string): string => `
 WITH ${COUNTED},

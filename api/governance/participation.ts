@@ -11,8 +11,8 @@ import { toPowers } from './delegates.ts'
  * all addresses of a DAO. Parameters: those of `toProposalRange`, and `addresses` for one person.
  *
  * - A proposal is in the range if its vote ended in it, and if it was neither canceled nor flagged as spam.
- * - Its votes are unknown while its source has not counted them, or was not read to its end. It then counts as neither voted
- *   nor missed.
+ * - Its votes are unknown while its source has not counted them, or was not read to its end. Such a proposal counts as
+ *   neither voted nor missed.
  * - A replaced vote does not count. Parts of a vote and votes of several addresses of a person add up.
  */
 
@@ -91,9 +91,9 @@ const START_TIMES = '{start_times: Array(UInt32)}'
 const START_IDS = '{start_ids: Array(String)}'
 
 /**
- * The votes of each person on each proposal of the range; `person` is SQL of the person of a `voter`. `agrees`: whether the
- * person voted for the choice with the most power, NULL if it cannot be said. `choice` is empty if the votes differ. Votes are
- * cast after the start, which may be an estimate.
+ * The votes of each person on each proposal of the range; `person` is SQL of the person of a `voter`. `agrees`: whether
+ * the person voted for the choice with the most power, NULL if this is unknown. `choice` is empty if the votes differ.
+ * Votes are cast after the start, which may be an estimate.
  */
 const toBallots = (person: string, isWanted: string, more = '') => `
 SELECT ${person} AS person, w.key AS key${more}, any(w.is_known) AS is_known, any(w.is_onchain) AS is_onchain, any(w.ends) AS ends,

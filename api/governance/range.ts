@@ -51,7 +51,7 @@ export interface ProposalRange {
   readonly expiresAt: number | undefined
   /** When the last of the sources was read. */
   readonly readAt: number
-  /** What the range may lack, by source. */
+  /** The votes that the range may lack, by source, with the reason. */
   readonly incomplete: readonly { readonly source: (typeof SOURCES)[number]; readonly reason: string }[]
   readonly proposals: readonly ListedProposal[]
   /** The parameters of the statements in `participation.ts`. */

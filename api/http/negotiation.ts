@@ -182,7 +182,7 @@ export function matchesTag(ifNoneMatch: string | undefined, value: string): bool
 
 /**
  * Whether `If-Match` matches the answer, or is absent (RFC 9110, section 13.1.1), by the strong comparison that this
- * header requires. It is ignored for an answer without a tag (null), because there is nothing to compare.
+ * header requires. The header is ignored for an answer without a tag (null), because there is nothing to compare.
  */
 export function isMatched(ifMatch: string | undefined, value: string | null): boolean {
   if (ifMatch === undefined || value === null || ifMatch.trim() === '*') return true

@@ -53,9 +53,9 @@ interface Connection {
 const callbacks = new WeakMap<ServerResponse, Set<() => void>>()
 
 /**
- * Calls back once when the response has ended or its client has disconnected, in the order of registration. All callers
- * share one listener: a pipeline adds seven of its own, and Node warns of a leak from the eleventh on.
- * @returns takes the callback back.
+ * Calls back once when the response has ended or its client has disconnected, in the order of registration. The
+ * callbacks of a response share one listener: `stream.pipeline` adds seven more, and Node warns of a leak from the
+ * eleventh on. @returns a function that removes the callback.
  */
 export function onClose(response: ServerResponse, callback: () => void): () => void {
   const own = callbacks.get(response) ?? listen(response)
@@ -205,7 +205,7 @@ export function createPipelining(maxBytes = MAX_WAITING_BYTES): Pipelining {
       if (connection === undefined) return end()
       const { current, waiting } = connection
       if (waiting.length === 0 && current.writableFinished) return end()
-      // The bytes that were no HTTP are in the body of the request in progress.
+      // The invalid bytes belong to the body of the request in progress.
       if (waiting.length === 0 && !current.req.complete) return breakOff(current)
       connection.end = end
       socket.pause()

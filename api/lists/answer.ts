@@ -76,9 +76,9 @@ interface CachedSet<S extends RecordSet> extends Sized {
 }
 
 /**
- * The records of a list: at once if they are in memory, else loaded with one statement, which concurrent requests share. They
- * stay in memory until a dataset of the list changes or other data needs the space; a list that is larger than the cache is
- * loaded for each request.
+ * The records of a list: synchronously if they are in memory, else loaded with one statement, which concurrent requests
+ * share. The records stay in memory until a dataset of the list changes or other data needs the space; a list that is
+ * larger than the cache is loaded for each request.
  * @throws DataError `storage`, and the reason of `signal`.
  */
 export function loadRecords(reader: CacheReader, source: ListSource): JsonRecordSet | Promise<JsonRecordSet> {

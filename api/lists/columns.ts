@@ -38,8 +38,8 @@ const WRITE: Readonly<Record<Exclude<MemberKind, 'text'>, (value: number) => str
 }
 
 /**
- * A set of records without lists and objects, stored by column. It takes a fourth of the memory of `createRecordSet`, for
- * lists of many small records; a page writes the JSON of its records.
+ * A set of records without lists and objects, stored by column. For lists of many small records it takes a fourth of
+ * the memory of `createRecordSet`. Each page writes the JSON of its records.
  */
 export async function createColumnSet(record: z.ZodObject, rows: AsyncIterable<ListedRecord>): Promise<RecordSet> {
   const members = [...toMembers(record).values()]

@@ -80,7 +80,7 @@ export const emptyValue = ({ kind }: Member): number | string => (kind === 'text
 /** Texts sort by their first characters only, because a cursor has to fit in a URL. */
 const sortValue = (value: number | string) => (typeof value === 'string' ? toOrdered(value) : value)
 
-/** Breaks ties of the order. Records without a name have a symbol. */
+/** The text that orders records with equal sort keys: the name, or the symbol of a record without a name. */
 export function nameOf(record: unknown): string {
   const { name, symbol } = record as { name?: unknown; symbol?: unknown }
   return String(name ?? symbol ?? '')
@@ -131,7 +131,7 @@ export function createRecordSet(records: readonly ListedRecord[]): JsonRecordSet
   return { ...set, records }
 }
 
-/** A set of stored records, with the orders that queries ask for. */
+/** A set of stored records, with the orders that queries request. */
 export function createSortedSet({ nameAt, ...stored }: StoredRecords): RecordSet {
   const { length, keyAt, columns } = stored
   const orders = new Map<string, Uint32Array>()

@@ -54,7 +54,10 @@ interface Options {
   readonly log: Logger
 }
 
-/** The call on behalf of which a tool makes requests. They queue and count like the client's own requests. */
+/**
+ * The call on behalf of which a tool makes requests. The requests of the tool queue and count like the client's own
+ * requests.
+ */
 interface Asking {
   readonly client: string
   readonly requestId: string
@@ -92,7 +95,7 @@ async function charge(call: Asking, units = 1): Promise<void> {
   if (rejection !== undefined) throw toRefused(toProblem(rejection))
 }
 
-/** Runs the requests of each client one after another. Other work of the process runs before each of them. */
+/** Runs the requests of each client one after another. Before each request the process runs its other work. */
 export function createClientQueues() {
   /** Resolves when the newest request of a client ends. */
   const ends = new Map<string, Promise<void>>()

@@ -2,7 +2,7 @@ import { PROBLEM_CODE_NAMES, PROBLEM_CODES, type ProblemCode } from '../problem/
 import { toHtml } from './markdown.ts'
 
 /**
- * What a document of the explorer shows although no page of its code has the path. `body` is HTML; its links are
+ * The content of a document of the explorer for a path that no page of its code has. `body` is HTML; its links are
  * relative to the service's root.
  */
 export interface Content {

@@ -184,8 +184,8 @@ async function sendCompressed(
 
 /**
  * The explorer page, built from `web/`, with the mode in its documents: the notice that numbers are simulated must not
- * wait for an answer. `logos` is the version of the logos, if there are any. It is the last handler, because it answers all other paths for browsers. If the page was not
- * built, its addresses return an error.
+ * wait for an answer. `logos` is the version of the logos, if there are any. This handler is the last one, because it
+ * answers all other paths for browsers. If the page was not built, its addresses return an error.
  * @throws Problem `unavailable`
  */
 export function createExplorer({

@@ -52,8 +52,8 @@ async function findFile(folder: string, path: string) {
 }
 
 /**
- * Serves the files of a publication from the disk, with ranges and conditional requests. They never pass the caches of
- * this process.
+ * Serves the files of a publication from the disk, with ranges and conditional requests. The files never pass through
+ * the caches of this process.
  */
 export function createPublished(folder: string, admission: Pick<Admission, 'clientKeyOf' | 'turns'>): RequestHandler {
   return async (request, response, next) => {

@@ -80,7 +80,7 @@ function toUncached(
   } satisfies SeriesSource
 }
 
-/** The series with providers. It is not cached, because few clients request it. */
+/** The series with providers, which is not cached, because few clients request it. */
 const toSourced = (token: Token, isTable: boolean): SeriesSource =>
   toUncached(token, { name: 'historic-financial-sources', ...SOURCED_RECORDS[isTable ? 'row' : 'point'] }, (interval) =>
     withSources(selectPricePoints(interval), isInPriceRange('observed_at')),
@@ -186,8 +186,8 @@ LIMIT 1`,
 }
 
 /**
- * The time of a token's newest observation in Unix milliseconds; null if there is none. It is read again after every
- * change event, because any event may concern a newer one.
+ * The time of a token's newest observation in Unix milliseconds; null if there is none. The time is read again after
+ * every change event, because any event may be about a newer observation.
  */
 async function readCachedNewest(reader: CacheReader, token: number): Promise<number | null> {
   const sources = { datasets: [tokenPrices.name] }

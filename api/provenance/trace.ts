@@ -157,7 +157,10 @@ const correction = z.object({
   reason: z.string().nullable(),
 })
 
-/** The newest 200 corrections of a value, oldest first. Of ranges of history that were stored again, only time and job are known. */
+/**
+ * The newest 200 corrections of a value, oldest first. If a range of history was stored again, only its time and job
+ * are known.
+ */
 export async function readCorrections(
   db: Database,
   dataset: string,

@@ -175,7 +175,7 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
    * Change events of these datasets invalidate cached answers; the first one's cadence decides when the data is stale.
    */
   readonly datasets: readonly DatasetFacts[]
-  /** Answers of the moment, such as health. They are never cached, and bypass the queue. */
+  /** Whether answers are of the moment, such as health: never cached, and outside of the queue. */
   readonly volatile?: boolean
   /** Whether the answer is `no_data` while nothing is stored; other answers are then empty. */
   readonly mayHaveNoData?: boolean

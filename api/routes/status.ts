@@ -127,7 +127,7 @@ export const statusRoute = defineRoute({
     'For each dataset: its cadence, the age of its newest value, the stored share of the expected data, and failing providers. Computed at most every five seconds; only months with new change events are counted again.',
   query: {},
   response: status,
-  // It does not depend on change events: during a back-fill every event would require a new answer.
+  // No change event drops the answer: during a back-fill every event would require a new one.
   datasets: [],
   isUrgent: true,
   handle: async ({ db, config, registry, counts: stored, readiness, now }) => {

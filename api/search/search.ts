@@ -235,7 +235,7 @@ interface SearchQuery {
   readonly chains: ReadonlyMap<string, string>
 }
 
-/** One typing error from 4 letters on, two from 8 on. None in addresses and numbers. */
+/** Allowed typing errors: one from 4 letters on, two from 8 on, and none in addresses and numbers. */
 function countEdits(folded: string, { length }: string): number {
   if (length < 4 || /^(?:0x[0-9a-f]*|\d+)$/.test(folded)) return 0
   return length < 8 ? 1 : 2

@@ -81,8 +81,8 @@ export interface PackedRows {
 }
 
 /**
- * The stored rows of a series, which are cached in a compact form. They take a third of the memory of points, and making
- * points from them takes much less time than a statement.
+ * The stored rows of a series, which are cached in a compact form. The rows take a third of the memory of points, and
+ * making points from rows takes much less time than a statement.
  */
 export interface StoredSource {
   /** Rows that may still be added begin here, in Unix milliseconds: they are not cached in this form. */
@@ -97,7 +97,7 @@ export interface StoredSource {
 
 /** A series with cached chunks, in one form of its text. */
 export interface Series {
-  /** The identity of the series in the cache. It does not include the form of the text. */
+  /** The identity of the series in the cache. The form of the text is not part of it. */
   readonly key: string
   readonly dataset: string
   readonly form: PointsForm

@@ -81,8 +81,8 @@ function toBlockStart(at: number, interval: Interval): number {
 }
 
 /**
- * Builds a deflated chunk from points as JSON rows, oldest first. This takes about a millisecond of the only thread, so
- * other work runs between two chunks.
+ * Builds a deflated chunk from points as JSON rows, oldest first. A chunk takes about a millisecond of the only thread,
+ * so other work runs between two chunks.
  */
 export async function packPoints(slice: Slice, form: PointsForm): Promise<PointsChunk> {
   await setImmediate()
@@ -397,7 +397,7 @@ function assemble(
     tag: toTagValue(Buffer.concat(digests)),
     isLong: length > MOST_WHOLE_BYTES,
     toText: () => toText(body),
-    toGzip: () => Buffer.concat([...writeGzip(body)]),
+    toGzip: (isCached) => Buffer.concat([...writeGzip(body, isCached)]),
     write: (encoding) => (encoding === 'gzip' ? writeGzipBatches(body) : writeText(body)),
   }
 }

@@ -179,7 +179,7 @@ FROM (SELECT owner, row_at FROM (${sql})) GROUP BY owner`,
     })
   const findOwners = async (): Promise<{ readonly owners: readonly number[]; readonly counts: Counts }> => {
     if (limit !== undefined) return findOwnersOfPage(rest, { limit, size: Math.ceil(limit / buckets.perOwner) }, count)
-    // Of a complete table only the rows that are not due are counted.
+    // In a complete table only the rows that are not due are counted.
     const early = due < range.to ? await count(rest, most, Math.max(stored.from, due)) : []
     return { owners: rest, counts: new Map(early.map((one) => [one.owner, one])) }
   }

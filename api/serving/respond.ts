@@ -70,7 +70,7 @@ export function toHead(route: Route, answer: Answer): Head {
 /** An answer that is sent in several writes and not cached. */
 export type LongAnswer = StreamAnswer | AssembledAnswer
 
-/** A long answer that clients read in ranges: what is cached is its digest, and how its statement starts. */
+/** A long answer that clients read in ranges. Its digest is cached, and the way to start its statement. */
 export type RangedAnswer = StreamAnswer & { readonly size: number; readonly expiresAt: number }
 
 /** Estimated memory of a long answer without its bytes. */
@@ -233,7 +233,7 @@ export function sendReady(context: RequestContext, answer: ReadyAnswer, sending:
   const write = (bytes: Buffer) => writeForm(context, answer, toForm(answer, encoding, bytes), sending)
   const { body } = answer
   if (encoding === 'identity') write(Buffer.isBuffer(body) ? body : body.toText())
-  else if (encoding === 'gzip' && !Buffer.isBuffer(body)) write(body.toGzip())
+  else if (encoding === 'gzip' && !Buffer.isBuffer(body)) write(body.toGzip(answer.isTransient !== true))
   else return sending.compression.compress(answer, encoding, context).then(write)
   return undefined
 }

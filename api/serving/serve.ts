@@ -94,7 +94,9 @@ interface Found {
   readonly isTransient?: boolean
 }
 
-/** Creates the charge of a request. It is charged once, even if its answer is made again because data changed. */
+/**
+ * Creates the charge of a request. A request is charged once, even if its answer is made again because data changed.
+ */
 function createCharge(context: RequestContext): Charge | undefined {
   const { caller: known } = context
   if (known === undefined) return undefined
@@ -130,7 +132,7 @@ interface KnownRequest {
   readonly extra: FlatHeaders
 }
 
-/** A request that was rejected before. It depends only on its text and on the registry. */
+/** A request that was rejected before. A rejection depends only on the text of the request and on the registry. */
 interface KnownRejection {
   readonly problem: Problem
   readonly meters: RouteMeters
@@ -164,7 +166,7 @@ export function createServing(
   const knownRequests = responses.createResolvedRequests<KnownRequest>()
   const rejections = responses.createResolvedRequests<KnownRejection>(MAX_REJECTIONS)
 
-  /** Finds the answer in the cache, or makes it: from cached values at once, else in a slot of the queue. */
+  /** Finds the answer in the cache, or makes it: from cached values immediately, else in a slot of the queue. */
   const find = async (route: Route, request: ResolvedRequest, asking: Asking): Promise<Found> => {
     const make = async (scope: ReadScope) => toReady(route, await request.answer(scope, now()))
     const { client, disconnected, isRepeated, charge } = asking

@@ -35,7 +35,7 @@ interface Options extends WarmStartOptions {
   readonly listRecent: (most: number) => readonly string[]
   /** Answers a GET request in this process. */
   readonly answer: (url: string, signal: AbortSignal) => Promise<unknown>
-  /** Whether answers are cached: without change events they would be outdated at once. */
+  /** Whether answers are cached: without change events a cached answer could be outdated immediately. */
   readonly canCache: () => boolean
   /** Whether the caches have no memory left for more answers. */
   readonly isFull: () => boolean

@@ -37,8 +37,8 @@ export interface ReadScope {
   /** Aborted when no client waits for the result. */
   readonly signal: AbortSignal
   /**
-   * Waits for the request's slot, or returns at once if no queue limits the request. A request has one slot for all its
-   * reads; it is free when the request has ended and each caller has released it.
+   * Waits for the request's slot, or returns immediately if no queue limits the request. A request has one slot for all
+   * its reads; it is free when the request has ended and each caller has released it.
    * @throws Problem `unavailable` if the request would have to wait too long.
    */
   readonly queue: () => Release | Promise<Release>

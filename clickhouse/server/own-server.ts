@@ -82,8 +82,8 @@ const REQUEST_LIMITS = ['http_max_uri_size', 'http_max_field_value_size']
 
 /**
  * Runs ClickHouse's own server in this process; one server per process. The package chdb contains `clickhouse-local`,
- * which listens like a server after SYSTEM START LISTEN. It lives while it waits for statements from its last input
- * file, a named pipe without a writer. Its files and `access.json`, which has its address and passwords for other
+ * which listens like a server after SYSTEM START LISTEN. The server runs while it waits for statements from its last
+ * input file, a named pipe without a writer. Its files and `access.json`, which has its address and passwords for other
  * processes, are in the data folder.
  * @throws DataError `config` if the folder or a port is unusable, or there is no library for this platform.
  */

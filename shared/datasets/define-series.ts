@@ -15,7 +15,10 @@ export interface Selection {
 interface Declaration {
   /** The owner of a point; absent for points about all entities together. */
   readonly about?: 'dao' | 'token'
-  /** A point: its time, then `_id` and the owner's id if it has them, then its values. It has their only descriptions. */
+  /**
+   * A point: its time, then `_id` and the owner's id if it has them, then its values. The descriptions of these members
+   * are only here.
+   */
   readonly record: z.ZodObject
   /**
    * SQL of each value in a stored row, by the name of its column in files, in the order of the record's values. A value
@@ -37,7 +40,7 @@ interface Declaration {
   }
 }
 
-/** What a dataset serves by day. All consumers read its record and its one statement. */
+/** The daily series of a dataset. All consumers read its record and its one statement. */
 export interface DailySeries extends Declaration {
   readonly dataset: DatasetFacts
   /** The member with the time of a point. */
@@ -46,7 +49,7 @@ export interface DailySeries extends Declaration {
   readonly columns: readonly SeriesColumn[]
   /**
    * SQL for one row per owner and day: `owner` (absent without `about`), `day` (its start), `as_of` (the time of the
-   * observation; both DateTime64(3)), and the columns. Of several observations of a day it has the first.
+   * observation; both DateTime64(3)), and the columns. If a day has several observations, the first is used.
    */
   select(selection: Selection): string
 }

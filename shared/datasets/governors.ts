@@ -68,7 +68,7 @@ const times = happened.extend({
   ends_at: at.nullable(),
   is_estimated: z.boolean(),
 })
-/** What the contract needs for a proposal, in base units of the voting token. */
+/** The quorum of a proposal, in base units of the voting token. */
 const quorum = happened.extend({
   kind: z.literal('quorum'),
   quorum_exact: integer,
@@ -78,7 +78,7 @@ const quorum = happened.extend({
   decimals: z.int().min(0).max(77),
 })
 /**
- * What happened to an operation in a timelock of the governor `space`. `eta` and `expires_at` are those of Compound's
+ * An event of an operation in a timelock of the governor `space`. `eta` and `expires_at` are those of Compound's
  * timelock: when a call can be executed, and until when.
  */
 const timelock = happened.extend({
@@ -135,8 +135,8 @@ const IS_TOUCHED = `dao IN {entities: Array(UInt64)}
     AND (dao, space, proposal) IN (SELECT pair.1, pair.2, pair.3 FROM (SELECT arrayJoin(touched) AS pair))`
 
 /**
- * Unmarks partial votes, which earlier versions marked as replaced. This touches their proposals, so the next statement
- * recomputes their scores.
+ * Unmarks partial votes, which earlier versions marked as replaced. The proposals of these votes are touched, so the
+ * next statement recomputes their scores.
  */
 const MARKED_PARTS = `
 INSERT INTO dao_cast_votes (dao, created_at, proposal, voter, space, choice, voting_power, power_exact, choice_powers, decimals, is_whole, is_replaced, collected_at)
@@ -171,9 +171,9 @@ const toScore = (number: number) =>
   `toFloat64(sum(toDecimal256(if(choice = '${number}', ifNull(voting_power, 0), JSONExtractFloat(choice, '${number}')), 12)))`
 
 /**
- * What happened to touched proposals in their timelocks, by the last event of each operation. A call of Compound's timelock
- * belongs to a proposal if it has the time with which the proposal was queued. A proposal was canceled if any of its
- * operations was, and executed if all of its calls were.
+ * The states of touched proposals in their timelocks, by the last event of each operation. A call of Compound's
+ * timelock belongs to a proposal if it has the time with which the proposal was queued. A proposal was canceled if any
+ * of its operations was, and executed if all of its calls were.
  */
 const TIMELOCKED = `
   SELECT dao, space, proposal,

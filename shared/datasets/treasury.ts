@@ -60,7 +60,7 @@ export type UnreadHolding = z.infer<typeof unreadHolding>
 
 /** Unsolicited tokens sent to an address. */
 const MOST_SPAM = 1e7
-/** The number of spam tokens of a row that are stored by contract. */
+/** Most contracts of spam tokens that one row lists. */
 export const MOST_SPAM_CONTRACTS = 2_000
 
 /** Relative tolerance for sums of the same values in another order. */

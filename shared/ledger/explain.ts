@@ -196,7 +196,7 @@ export function explain(
   return stretches
 }
 
-/** Reason for missing data of a time without any request for it, and the possible remedy. */
+/** The reason why data of a time was never requested, and the remedy if there is one. */
 function toUnasked({ hasHistory, resumes }: Pick<LedgerDataset, 'hasHistory' | 'resumes'>): string {
   if (hasHistory) return 'it was not requested: a back-fill collects it'
   if (resumes) return 'before the first slot, whose reading covers the time before it'

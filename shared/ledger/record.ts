@@ -52,7 +52,7 @@ async function findBegin(db: Database, dataset: LedgerDataset): Promise<number |
   return first && toBuckets({ from: first.from, to: END_OF_TIME }, dataset.cadence)?.first
 }
 
-/** A run and what its coverage depends on. */
+/** A run, and the facts that decide its coverage. */
 export interface RecordedRun extends CollectedRun {
   readonly dataset: LedgerDataset
   /** The first bucket of readings that begin at the source's first event; undefined means the newest bucket. */
@@ -220,7 +220,10 @@ export function toNotes(noted: NotedRun): Note[] {
   })
 }
 
-/** Returns the note of left out elements. It covers everything that a range stored: their times may be unknown. */
+/**
+ * Returns the note of left out elements. The note covers everything that a range stored, because the times of the
+ * elements may be unknown.
+ */
 function toPartialRangeNote(answer: Answer, before: readonly Note[], noted: NotedRun): Note[] {
   const own = union(noted.reports.filter(({ entity, state }) => entity === answer.entity.key && state === 'stored'))
   const [first, last] = [own[0]?.first, own.at(-1)?.last]
@@ -232,7 +235,7 @@ function toPartialRangeNote(answer: Answer, before: readonly Note[], noted: Note
 }
 
 /**
- * A live note begins at the bucket that the slot fills, or at the bucket where a full reading would start. It is
+ * A live note begins at the bucket that the slot fills, or at the bucket where a full reading would start. A note is
  * rewritten only if its reason changes, so an outage is one row. If the job has no history, failed buckets are
  * permanently missing, unless the job resumes from its cursors.
  */
@@ -263,8 +266,8 @@ function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { dat
 }
 
 /**
- * Returns a note for stored buckets of which elements were left out. It continues the note of the buckets before them if
- * the reason is the same.
+ * Returns a note for stored buckets of which elements were left out. If the reason is the same, the note of the buckets
+ * before them is continued.
  */
 function toPartialNote(
   { entity, provider, omitted: reason }: Answer,

@@ -8,8 +8,8 @@ import { addCoverage, readCoverage, toYears } from './tables.ts'
 import type { LedgerDataset, NewExpectedRange, Report } from './types.ts'
 
 /**
- * See `Ledger.removeUnfounded`. A concurrent report of a worker may be removed too; the next recount
- * restores it from its rows. The coverage of a dataset with cursors is proven afterwards: what is missing is read again.
+ * See `Ledger.removeUnfounded`. A concurrent report of a worker may be removed too; the next recount restores it from
+ * its rows. The coverage of a dataset with cursors is proven afterwards: missing ranges are read again.
  */
 export async function removeUnfounded(
   db: Database,
@@ -28,7 +28,10 @@ export async function removeUnfounded(
   await noteProven(db, dataset, await readEngineTime(db))
 }
 
-/** The time of the removed buckets of each entity. It counted as collected, so it is expected, whatever was requested. */
+/**
+ * The time of the removed buckets of each entity. The buckets counted as collected, so they are expected, whatever was
+ * requested.
+ */
 function toRemovedRanges({ cadence }: LedgerDataset, removed: readonly Report[]): NewExpectedRange[] {
   return [...groupBy(removed, ({ entity }) => entity)].map(([entity, own]) => {
     const first = own.reduce((least, run) => Math.min(least, run.first), Number.POSITIVE_INFINITY)

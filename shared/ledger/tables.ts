@@ -90,7 +90,7 @@ LIMIT {most: UInt32}`,
 }
 
 /**
- * Limit on the buckets unpacked at once to find missing ones. Years at 5 minutes take 10 MB per entity, and several
+ * Limit on the buckets unpacked together to find missing ones. Years at 5 minutes take 10 MB per entity, and several
  * hundred such entities would exceed the memory limit of a statement.
  */
 const MAX_UNPACKED_BUCKETS = 16_000_000

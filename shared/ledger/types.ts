@@ -148,7 +148,7 @@ export interface Report extends Buckets {
  * Why buckets of an entity are not stored, or only at a coarser step, from `from` on up to `to` (`END_OF_TIME` while
  * the reason persists). `since` is when the first of its `tries` was made, and nothing is requested again before
  * `nextTry`, unless the settings of the providers have changed since the note was written. `coarser` in the `live`
- * class says that a stored bucket lacks elements of the provider's answer. A `missed` note has no tries.
+ * class means that a stored bucket lacks elements of the provider's answer. A `missed` note has no tries.
  */
 export interface Note extends TimeRange {
   readonly entity: number

@@ -19,7 +19,7 @@ interface ClockOptions {
   readonly db: Database
   readonly redis: Redis
   readonly log: Logger
-  /** This machine's clock, in Unix milliseconds. */
+  /** Reads the clock of this machine, in Unix milliseconds. */
   readonly local?: () => number
   /** A monotonic clock in milliseconds. */
   readonly passed?: () => number

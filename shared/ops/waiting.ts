@@ -19,7 +19,7 @@ interface Options {
 
 /**
  * Waits until ClickHouse responds. A permanent refusal, such as a wrong password, counts as a response. Logs a warning
- * at once and then every 30 seconds.
+ * immediately and then every 30 seconds.
  */
 export function untilClickHouseAnswers(db: Database, url: string, options: Options): Promise<void> {
   const check = async () => {

@@ -9,10 +9,10 @@ type Use = 'commands' | 'blocking' | 'subscriber' | 'reader' | 'counter'
 /**
  * Options by use.
  * - `commands` fail after a few attempts, so that the caller gets an error.
- * - `blocking` is for BullMQ workers, whose blocking reads must wait without a retry limit.
+ * - `blocking` is for BullMQ workers, because their blocking reads must wait without a retry limit.
  * - `subscriber` resubscribes itself on every new connection.
- * - `reader` blocks for a few seconds in each read and gets an error at once; it retries the read itself.
- * All have a socket timeout. Without it the system would wait a quarter of an hour for a host without power or network.
+ * - `reader` blocks for a few seconds in each read and gets an error immediately; it retries the read itself. All have
+ *   a socket timeout. Without it the system would wait a quarter of an hour for a host without power or network.
  */
 const OPTIONS = {
   commands: { maxRetriesPerRequest: 3, socketTimeout: 20_000 },

@@ -43,8 +43,9 @@ export const GOVERNOR_FAMILIES = [
 export const GOVERNOR_CLOCKS = ['blocks', 'seconds', 'rounds'] as const
 
 /**
- * How a governor counts a vote with parameters, as its `COUNTING_MODE()` states. `fractional` has `params=fractional`: the
- * parameters divide the voter's power among the choices. `plain` ignores parameters, which anyone may write.
+ * How a governor counts a vote with parameters, as its `COUNTING_MODE()` states. `fractional` has `params=fractional`:
+ * the parameters divide the voter's power among the choices. `plain` ignores parameters, because every voter may set
+ * them.
  */
 export const GOVERNOR_COUNTINGS = ['plain', 'fractional'] as const
 
@@ -52,8 +53,8 @@ export const GOVERNOR_COUNTINGS = ['plain', 'fractional'] as const
 export const GOVERNOR_COUNTED = ['for', 'for+abstain', 'all', 'larger+abstain'] as const
 
 /**
- * How a governor's quorum changes: \`live\` until the end of the vote; \`setting\` is one value for all proposals, which its owners
- * may change, so that a past one is known only from a node with the state of that time.
+ * How a governor's quorum changes: \`live\` until the end of the vote; \`setting\` is one value for all proposals,
+ * which its owners may change, so that a past value is known only to a node with the state of that time.
  */
 export const GOVERNOR_QUORUMS = ['live', 'setting'] as const
 
@@ -69,10 +70,11 @@ const fromBlock = z.int().nonnegative()
  * A contract that a DAO votes on. `fromBlock` is a block before or at its creation. `decimals` are those of the voting
  * token, by default of the DAO's token. By default the clock counts blocks, or seconds if its numbers are that large.
  * `votingSeconds` is the length of a vote on a contract whose events have no end, or each length and the first block of
- * votes with it, the oldest first. `votesOn` is the governor whose
- * proposals the contract counts votes on, as `<chain>/<address>`; by default they are its own. `timelocks` are those that
- * it queues or queued its proposals in. Without `counting` it is plain. `counted` are the votes that count towards the quorum; by
- * default those of the family, or those that the contract states. The defaults are not added to the record, because processes of an earlier version refuse unknown members.
+ * votes with it, the oldest first. `votesOn` is the governor with the proposals, as `<chain>/<address>`, if the
+ * contract only has the votes. `timelocks` lists the present and former timelocks of its proposals. `counting` is
+ * `plain` by default. `counted` lists the votes that count towards the quorum; by default those of the family, or those
+ * that the contract states. The defaults are not added to the record, because processes of an earlier version refuse
+ * unknown members.
  */
 const governor = z.strictObject({
   chain: slug,
@@ -112,15 +114,15 @@ const votingToken = z.strictObject({
 const address = externalId
 
 /**
- * What a listed address is to its DAO: a `wallet` of the treasury, a contract that collects its `revenue`, or a `payee`
- * with a budget of its own.
+ * The role of an address of a DAO: a `wallet` of the treasury, a contract that collects its `revenue`, or a `payee`
+ * with a separate budget.
  */
 export const TREASURY_ROLES = ['wallet', 'revenue', 'payee'] as const
 
 /**
- * An address with holdings of a DAO. Without a role it is a wallet. Transfers between wallets are internal from the day
- * `since` of each, by default always. Defaults are not added to the record, because processes of an earlier version
- * refuse unknown members.
+ * An address with holdings of a DAO. An address without a role is a wallet. Transfers between wallets are internal from
+ * the day `since` of each, by default always. Defaults are not added to the record, because processes of an earlier
+ * version refuse unknown members.
  */
 const treasury = z.strictObject({
   chain: slug,

@@ -32,8 +32,8 @@ const STATE_JOB = 'commits'
 
 /**
  * Announces a change of a dataset's stored rows. Call it after the insert. Writes the event to ClickHouse, publishes
- * it, and appends it to the stream last: clients of the stream request new data at once, so the API must have evicted
- * its caches before.
+ * it, and appends it to the stream last: clients of the stream request new data immediately, so the API must have
+ * evicted its caches before.
  */
 export async function publishChange(
   stores: { db: Database; redis: Redis; prefix: string },
@@ -78,7 +78,7 @@ export async function appendToStream(redis: Redis, prefix: string, change: Chang
 export interface ChangeFeed {
   /** An opaque version, different after every change event; undefined without a source. */
   version(dataset: string): string | undefined
-  /** The current source: Redis (at once), records in ClickHouse (a second later), or none. */
+  /** The current source: Redis (immediate), records in ClickHouse (a second later), or none. */
   readonly source: 'redis' | 'records' | 'nobody'
   /** The time when this process received the version, in Unix milliseconds. */
   since(dataset: string): number
@@ -90,7 +90,7 @@ export interface ChangeFeed {
   receive(change: Pick<ChangeEvent, 'dataset' | 'id'>): void
   /** Renews every version, because data may have changed without an event. */
   renew(): void
-  /** Stops at once, even without Redis. */
+  /** Stops immediately, even without Redis. */
   close(): void
 }
 
@@ -113,7 +113,10 @@ async function readRecorded(db: Database): Promise<Map<string, string>> {
   return new Map(rows.map(({ dataset, value }) => [dataset, value]))
 }
 
-/** Limit on remembered event ids. It exceeds the events that arrive while one transport lags behind the other. */
+/**
+ * Limit on remembered event ids. The limit exceeds the number of events that arrive while one transport lags behind the
+ * other.
+ */
 const MOST_REMEMBERED = 1_000
 
 interface Version {
@@ -215,7 +218,7 @@ function listen(subscriber: Redis, versions: Versions, { prefix, log }: FeedOpti
   }
 }
 
-/** Polls the recorded events while Redis is unreachable: at once after a disconnect, then every second. */
+/** Polls the recorded events while Redis is unreachable: immediately after a disconnect, then every second. */
 function createPolling(versions: Versions, { db, log }: FeedOptions) {
   let last = new Map<string, string>()
   let [isPolling, closed] = [false, false]

@@ -33,8 +33,8 @@ export interface Database {
   rows<S extends z.ZodType>(statement: Statement & { schema: S }): Promise<z.output<S>[]>
   /**
    * The bytes of a SELECT in `format` (default `JSONEachRow`), as a stream. A stream that `isLong` may take minutes,
-   * because a slow client reads it. It uses a separate connection, so that no other statement waits for it. The stream
-   * also fails with DataError `storage`, whatever ends it early.
+   * because a slow client reads it. Such a stream uses a separate connection, so that no other statement waits for it.
+   * The stream also fails with DataError `storage`, whatever ends it early.
    */
   stream(statement: Statement & { format?: string; isLong?: boolean }): Promise<Readable>
   /** Runs DDL and other statements without a result. */
@@ -57,7 +57,9 @@ export interface Database {
 
 /** Connection limit for statements that run at the engine's speed. Further statements wait for a free connection. */
 const MAX_CONNECTIONS = 32
-/** Connection limit for long streams. It is above the callers' own limits on open streams, so no stream waits. */
+/**
+ * Connection limit for long streams. The limit is above the callers' own limits on open streams, so no stream waits.
+ */
 const MAX_LONG_CONNECTIONS = 256
 
 /**
@@ -181,8 +183,8 @@ function createClients(config: Config['clickhouse'], access: 'write' | 'read', d
 }
 
 /**
- * JSON as ClickHouse accepts it. It rejects lone surrogates, and with them the whole insert. They have no encoding in
- * UTF-8, so each becomes the replacement character, as in the native format.
+ * JSON as ClickHouse accepts it. ClickHouse rejects lone surrogates, and with them the whole insert. A lone surrogate
+ * has no encoding in UTF-8, so it becomes the replacement character, as in the native format.
  */
 function stringify(value: unknown): string {
   const text = JSON.stringify(value)

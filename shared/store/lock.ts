@@ -7,7 +7,7 @@ import { quoteName } from './topology.ts'
 
 export interface Lock {
   /**
-   * Asks the server whether this process still has the lock. A process that was frozen may have lost it without an
+   * Checks at the server whether this process still has the lock. A process that was frozen may have lost it without an
    * event so far, so call this before each step that another owner of the lock must not see.
    * @throws DataError `storage` if the lock was lost and may have another owner, or if the server does not answer.
    */

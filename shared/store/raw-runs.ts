@@ -5,7 +5,7 @@ import type { Database } from './clickhouse.ts'
 
 const ofProvider = z.strictObject({ provider: z.string(), entities: z.array(z.number()) })
 
-/** What a run took from its answers. Entities are keys. */
+/** The outcome of a run: stored rows, failures and refused entities, by provider. Entities are keys. */
 export const runOutcome = z.strictObject({
   /** The providers whose rows were stored, and their entities; none if the rows are about all entities together. */
   rows: z.array(ofProvider),
@@ -129,7 +129,7 @@ const stamp = z.object({
 
 export type AnswerStamp = z.infer<typeof stamp>
 
-/** A request by what identifies it. */
+/** The members that identify a request. */
 export type RequestKey = Pick<StoredAnswer, 'provider' | 'method' | 'host' | 'path' | 'query' | 'sent'>
 
 /**

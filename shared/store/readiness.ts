@@ -22,8 +22,8 @@ export function toStaleAt(asOf: number, { cadence }: Pick<DatasetFacts, 'cadence
 }
 
 /**
- * The freshness of a dataset by the age of its newest datum; null is an empty dataset. With overdue entities
- * it is never fresh.
+ * The freshness of a dataset by the age of its newest datum; null is an empty dataset. A dataset with overdue entities
+ * is never fresh.
  */
 export function toFreshnessState(lagSeconds: number | null, cadence: Cadence, overdue = 0): FreshnessState {
   if (lagSeconds === null) return 'empty'
@@ -75,15 +75,15 @@ const answer = z.object({ now: z.int() })
 interface ReadinessOptions {
   /** A monotonic clock in milliseconds, independent of the wall clock. */
   readonly passed: () => number
-  /** This machine's clock, in Unix milliseconds. */
+  /** Reads the clock of this machine, in Unix milliseconds. */
   readonly local: () => number
   readonly log: Logger
 }
 
 /**
- * Checks whether the database can serve: one statement, shared by all callers during it and for two seconds after. It
- * uses none of the slots and connections of regular queries. `now` is this machine's clock, corrected by its lead over
- * ClickHouse's at the last check, because that clock stamped the data.
+ * Checks whether the database can serve: one statement, shared by all callers during it and for two seconds after. The
+ * check uses none of the slots and connections of regular queries. `now` is this machine's clock, corrected by its lead
+ * over ClickHouse's at the last check, because that clock stamped the data.
  */
 export function createReadiness(
   db: Database,

@@ -22,8 +22,8 @@ export const quoteName = (name: string): string => `'${name}'`
 /**
  * The settings of every statement on a cluster.
  * - An insert completes when a majority of each shard's replicas has the rows, including the views' tables. With two
- * replicas that is both: a failed node blocks writes, which jobs retry for over an hour, but never reads. With three
- * replicas, one may fail.
+ *   replicas a majority is both: a failed node blocks writes, which jobs retry for over an hour, but never reads. With
+ *   three replicas, one may fail.
  * - Reads and inserts try the replicas of a shard in the same order on every node. So a job reads its own writes, and
  * the API reads the rows of a received change event. If a replica fails, the next one in the order is used.
  * - A statement fails if no replica of a shard responds, regardless of the server's profile, so results are never

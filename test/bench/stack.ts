@@ -27,7 +27,10 @@ export interface Stack {
   readonly blocking: Redis
   readonly prefix: string
   readonly queue: DatasetQueue
-  /** Starts a program of the system; `ready` has the facts that it announced. It ends with the stack at the latest. */
+  /**
+   * Starts a program of the system; `ready` has the facts that it announced. The program ends with the stack at the
+   * latest.
+   */
   start(
     name: string,
     file: string,

@@ -93,6 +93,9 @@ interface Answered {
 /** `content-length` is that of compressed bytes: an answer that is not cached is compressed at a cheaper level. */
 const VOLATILE = new Set(['date', 'x-request-id', 'server-timing', 'content-length'])
 /** Required parameters that select one record. */
+/** Conditions of additional members that are the name of a parameter, with a value. */
+const VALUED: Readonly<Record<string, string>> = { source: 'source=snapshot', days: 'days=7' }
+
 const OF_ONE = { proposal: `proposal=${'0'.repeat(24)}`, address: `address=${DELEGATE}` }
 
 const read = async (response: Response) => ({
@@ -191,9 +194,7 @@ describe('documented routes', () => {
         columns.push(...(await columnsOf(`&table=${table}`)).filter((name) => !columns.includes(name)))
       const order = Object.keys(route.record?.shape ?? {})
       if (isReport) columns.sort((a, b) => order.indexOf(a) - order.indexOf(b))
-      const conditions = new Map(
-        Object.values(route.recordWith?.members ?? {}).map((one) => [one, one.replace(/^source$/, 'source=snapshot')]),
-      )
+      const conditions = new Map(Object.values(route.recordWith?.members ?? {}).map((one) => [one, VALUED[one] ?? one]))
       let also = ''
       for (const [condition, query] of conditions) {
         const brought = (await columnsOf(`&${query}`)).slice(columns.length)

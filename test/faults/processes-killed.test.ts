@@ -136,7 +136,7 @@ describe('pipeline with workers and schedulers that are killed and replaced at r
   })
 
   it.each(['tvl', 'holders', 'treasury', 'twitter', 'discord', 'telegram', 'dex-trades'])(
-    'has the run and all answers of every stored row of %s',
+    'stores the run and its answers for every stored row of %s',
     async (name) => {
       const { dataset } = find(name)
       const sql = `SELECT toUInt32(countIf(s.collected_at NOT IN (

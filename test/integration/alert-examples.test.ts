@@ -171,7 +171,7 @@ const movePower = (from: number, to: number) =>
     ...{ previous: `${from}${'0'.repeat(24)}`, power: `${to}${'0'.repeat(24)}` },
   })
 
-/** What must not fire the example, and then what must. */
+/** The data of an example: `before` and `quiet` must not fire it, `after` must. */
 interface Scenario {
   readonly before: () => Promise<unknown>
   readonly quiet?: () => Promise<unknown>

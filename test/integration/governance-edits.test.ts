@@ -141,7 +141,7 @@ describe('proposals and votes that change at the source', () => {
       ['One', 2],
     ])
 
-    // All proposals are read again, on a machine whose clock is before the daily time.
+    // The daily run reads all proposals again, although the clock of this machine is before the daily time.
     pipeline.clock.now += 25 * HOUR
     await collect(500)
     expect(await readTitles()).toEqual([

@@ -97,8 +97,6 @@ describe('MCP tools', () => {
     ['profile', { kind: 'token', of: 'Uniswap' }],
     ['status', {}],
     ['status', { dataset: 'prices' }],
-    ['trace', { dataset: 'holders', of: 'UNI' }],
-    ['trace', { dataset: 'treasury', of: 'Uniswap', at: '2024-03-10' }],
     ['trace', { dataset: 'market-cap' }],
   ]
   it.each(CALLS)('%s %j returns a bounded result with its source, equal over both transports', async (tool, input) => {
@@ -113,6 +111,15 @@ describe('MCP tools', () => {
     const { asOf: _, ...first } = strip(http.data)
     const { asOf: __, ...second } = strip(stdio.data)
     expect(second).toEqual(first)
+  })
+
+  it('trace the newest value of a token, by name, like the API', async () => {
+    const [token] = await overHttp.rows('query', { topic: 'tokens/holders', fields: ['_id', 'name'], limit: 1 })
+    const { data, text, isError } = await overHttp.publish('trace', { dataset: 'holders', of: token?.name })
+    expect(isError, text).toBe(false)
+    const response = await fetch(`${api.url}/data/provenance?dataset=holders&id=${token?._id}`)
+    const { observedAt, entity, request } = (await response.json()) as Record<string, unknown>
+    expect(data).toMatchObject({ observedAt, entity, request, asOf: observedAt, dataset: 'holders' })
   })
 
   it('describe every topic within the size limit', async () => {

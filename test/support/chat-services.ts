@@ -1,6 +1,6 @@
 import type { Received, Reply } from './alerts.ts'
 
-/** What a chat service makes of a message: its refusal, or the text and the links that its readers see. */
+/** The result of a message at a chat service: its refusal, or the text and the links that its readers see. */
 export interface ChatMessage {
   readonly refusal?: Reply
   readonly text: string

@@ -200,7 +200,7 @@ function openSource(provider: 'node' | 'moralis', random: Random) {
   })
 }
 
-/** What one random order did. */
+/** The result of one random order. */
 interface OrderResult {
   readonly events: readonly string[]
   /** The number of covered hours of tokens, all of which were checked. */

@@ -5,7 +5,10 @@ import { fileURLToPath } from 'node:url'
 const ROOT = join(import.meta.dirname, '../..')
 const OWN_FOLDERS: ReadonlySet<string> = new Set(['api', 'clickhouse', 'shared', 'tools', 'workers'])
 
-/** The getter that Vite adds for each export, also of another file. It runs when another module reads the export. */
+/**
+ * The getter that Vite adds for each export, also of another file. The getter runs when another module reads the
+ * export.
+ */
 const EXPORT_GETTER = /^\(\)\s*=>\s*\{\s*try\s*\{\s*return\s+[\w$.]+;?\s*\}\s*catch\s*\{\s*\}\s*\}$/
 
 /**

@@ -194,7 +194,7 @@ export function createHostileCall(random: Random): HostileCall {
   const own = createArguments(random)
   if (signature.length > 0) {
     const selector = keccak256(signature).slice(0, 10)
-    // Some calldata begins with a selector of its own, which the contract does not execute.
+    // In some proposals the calldata begins with another selector, which the contract does not execute.
     const data = `${random.chance(0.2) ? 'a9059cbb' : ''}${own}`
     return { signature, data: `0x${data}`, executed: `${selector}${data}` as Hex }
   }

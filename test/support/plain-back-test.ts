@@ -10,8 +10,8 @@ export interface PlainBackTest {
 }
 
 /**
- * A back-test written day by day over records of the tokens' ids, without any code of the product. It follows the rules word by
- * word, so it is slow.
+ * A back-test written day by day over records of the tokens' ids, without any code of the product. The code follows the
+ * rules word by word, so it is slow.
  */
 export function plainBackTest(rule: Rule, market: Market): PlainBackTest {
   const count = market.days.length

@@ -28,7 +28,7 @@ export function readCloses(from: number, to: number): ReadonlyMap<string, readon
   )
 }
 
-/** What a replay found. Times are counted in slots. */
+/** The result of a replay. Times are counted in slots. */
 export interface ReplayResult {
   readonly slots: number
   /** Slots without a price. */

@@ -22,7 +22,7 @@ export interface SlotResult {
   readonly asked: readonly string[]
 }
 
-/** One token whose slots are decided one after the other, with the stored prices and the state between them in memory. */
+/** Decides the slots of one token one after the other; stored prices and state stay in memory between them. */
 export interface PriceSlots {
   decide(slot: number, prices: Prices): SlotResult
   /** Every stored price by time; at one time the last one stored. */

@@ -13,7 +13,7 @@ export interface S3Server {
   close(): Promise<void>
 }
 
-/** An object store with the part of S3's protocol that ClickHouse uses. It accepts every signature. */
+/** An object store with the part of S3's protocol that ClickHouse uses. Every signature is accepted. */
 export async function startS3Server(): Promise<S3Server> {
   const objects = new Map<string, Buffer>()
   const uploads = new Map<string, Map<number, Buffer>>()

@@ -32,7 +32,10 @@ export interface SmtpTls {
 /** RFC 5321, section 4.5.3.1.6, without the line break. */
 const MOST_LINE = 998
 
-/** A local mail server that records every mail. With TLS, it accepts logins. It refuses too long lines of a mail. */
+/**
+ * A local mail server that records every mail. With TLS, the server accepts logins. Lines of a mail that are too long
+ * are refused.
+ */
 export async function startSmtpReceiver(tls?: SmtpTls): Promise<SmtpReceiver> {
   const sockets = new Set<Socket>()
   const serve = (socket: Socket, isSecure: boolean) => {

@@ -98,7 +98,10 @@ describe.skipIf(!hasBrowser)('page of where a value comes from', () => {
     for (const query of [`dataset=holders&id=${UNI}`, 'dataset=market-cap', 'dataset=prices&id=0']) {
       const { page, close } = await open(`/provenance?${query}`, { screen: 'small phone', scheme: 'dark' })
       await page.locator('.loading').first().waitFor({ state: 'detached' })
-      await page.getByRole(query.endsWith('=0') ? 'alert' : 'table').first().waitFor()
+      await page
+        .getByRole(query.endsWith('=0') ? 'alert' : 'table')
+        .first()
+        .waitFor()
       expect(await isWide(page), query).toBe(false)
       expect(await findBarriers(page), query).toEqual([])
       await close()

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
 import { z } from 'zod'
-import type { Dataset } from '../../shared/datasets/define-dataset.ts'
+import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/store.ts'
@@ -48,13 +48,13 @@ describe('traces of stored values', () => {
     console.log(`${times.length} traces: median ${middle?.toFixed(1)} ms, p95 ${late?.toFixed(1)} ms`)
   })
 
-  const idOf = ({ series }: Dataset, key: number): string | undefined => {
+  const idOf = ({ series }: DatasetFacts, key: number): string | undefined => {
     const entities = series.entity === 'token' ? registry.tokens : series.entity === 'dao' ? registry.daos : []
     return entities.find((one) => one.key === key)?.id
   }
 
   /** Random stored values: the parameters of their traces. */
-  async function selectValues(dataset: Dataset): Promise<readonly { query: string; at: string }[]> {
+  async function selectValues(dataset: DatasetFacts): Promise<readonly { query: string; at: string }[]> {
     const { table, entity = '0', time } = dataset.series
     const rows = await db.rows({
       name: 'values',
@@ -77,20 +77,23 @@ FROM ${table} FINAL ORDER BY sipHash64(entity, at, ${SEED}) LIMIT ${countCases(U
     return JSON.parse(text) as Trace
   }
 
-  it.each(datasets.map((dataset) => [dataset.name, dataset] as const))('of %s have their origin', async (name, of) => {
-    const values = await selectValues(of)
-    expect(values.length).toBeGreaterThan(0)
-    let answered = 0
-    for (const { query, at } of values) {
-      const found = await trace(`/data/provenance?${query}`)
-      expect(found.observedAt, query).toBe(at)
-      expect(Object.keys(found.values).length, query).toBeGreaterThan(0)
-      if (found.answers.some(({ used }) => used)) answered += 1
-      if (of.computedFrom !== undefined) await expectReproduced(name, query, found)
-    }
-    if (of.computedFrom === undefined && !NO_REQUESTS.includes(name)) expect(answered).toBeGreaterThan(0)
-    console.log(`${name}: ${values.length} traces, ${answered} with answers that were used`)
-  })
+  it.each(datasets.map((dataset) => [dataset.name, dataset as DatasetFacts] as const))(
+    'of %s have their origin',
+    async (name, of) => {
+      const values = await selectValues(of)
+      expect(values.length).toBeGreaterThan(0)
+      let answered = 0
+      for (const { query, at } of values) {
+        const found = await trace(`/data/provenance?${query}`)
+        expect(found.observedAt, query).toBe(at)
+        expect(Object.keys(found.values).length, query).toBeGreaterThan(0)
+        if (found.answers.some(({ used }) => used)) answered += 1
+        if (of.computedFrom !== undefined) await expectReproduced(name, query, found)
+      }
+      if (of.computedFrom === undefined && !NO_REQUESTS.includes(name)) expect(answered).toBeGreaterThan(0)
+      console.log(`${name}: ${values.length} traces, ${answered} with answers that were used`)
+    },
+  )
 
   /** Adds the inputs up, and finds each followed input in the stored value that its own trace shows. */
   async function expectReproduced(name: string, query: string, { values, computedFrom, more }: Trace): Promise<void> {

@@ -421,7 +421,7 @@ describe('createSend', () => {
   const toRequest = (url: string) => ({ url, headers: {}, body: '{}' })
   const signal = new AbortController().signal
 
-  it('follows no redirect, and reads the wait of each service', async () => {
+  it('follows no redirect, and reads the requested wait (Retry-After) of each service', async () => {
     const receiver = await startReceiver()
     const send = createSend(['127.0.0.0/8'])
     receiver.reply = () => ({ status: 302, headers: { location: `${receiver.url}/other` } })

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { type TokenHoldersRow, tokenHolders, tokenHoldersRow } from '../../shared/datasets/holders.ts'
 import { OMITTED } from '../../workers/job/define-job.ts'
 import { toTokensPerSlot } from '../../workers/providers/contracts/holders.ts'
@@ -128,7 +129,10 @@ describe('fromMoralis', () => {
   ])('is rejected with an unreadable %s of one holder, which is not zero', (_, more, member) => {
     const owners = Array.from({ length: 5 }, (_, n) => ({ ...owner, owner_address: address(n), ...(n === 1 && more) }))
     const row = fromMoralis({ totalHolders: 500 }, owners, token, slot)
-    const { rows, refused } = checkRows(tokenHolders, 'moralis', [row], { now: slot, log: silent })
+    const { rows, refused } = checkRows(tokenHolders as unknown as Dataset, 'moralis', [row], {
+      now: slot,
+      log: silent,
+    })
     expect(rows).toEqual([])
     const message = expect.stringMatching(`^moralis: ${member.replaceAll('*', '\\*')}: `)
     expect(refused.get(token.key)).toMatchObject({ code: 'provider_malformed', message })

@@ -39,7 +39,7 @@ describe('price rule with a wrong first provider and two right ones', () => {
       )
       expect(storedOf(results)[0]).toEqual({ by: 'second', agreement: 'median' })
       expect(results[0]?.decided.memory.exclusions).toMatchObject([{ provider: 'first', since: START + 30 * SLOT_MS }])
-      // It returns after three slots.
+      // The provider is used again after three slots.
       expect(results.map(({ decided }) => decided.memory.exclusions.length)).toEqual([1, 1, 1, 0, 0, 0])
       expect(storedOf(results)[4]?.by).toBe('first')
       expect([...token.stored.values()].every(({ price }) => price > 5.9 && price < 6.1)).toBe(true)

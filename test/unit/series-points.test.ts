@@ -148,9 +148,9 @@ describe('toPoints', () => {
         expect(given.readAsOf(observed)).toEqual(inside)
         expect(body.toText().toString()).toBe(textOf(part, hasLines))
         expect(body.length).toBe(Buffer.byteLength(textOf(part, hasLines)))
-        expect(gunzipSync(body.toGzip()).equals(body.toText())).toBe(true)
+        for (const isCached of [true, false]) expect(gunzipSync(body.toGzip(isCached)).equals(body.toText())).toBe(true)
         expect(Buffer.concat([...body.write('identity')]).equals(body.toText())).toBe(true)
-        expect(Buffer.concat([...body.write('gzip')]).equals(body.toGzip())).toBe(true)
+        expect(Buffer.concat([...body.write('gzip')]).equals(body.toGzip(false))).toBe(true)
       }
     }
   })
@@ -186,14 +186,16 @@ describe('gzip that is assembled from deflated parts', () => {
     const body = toPoints([chunk as PointsChunk], { from: START + 600_000, to: START + 80_000_000 }, SHORT).toBody(
       FRAME,
     )
-    return { text: body.toText(), gzip: body.toGzip() }
+    return { text: body.toText(), gzip: body.toGzip(false), cached: body.toGzip(true) }
   }
 
   it('stores the parts of blocks at the edges of a range, and deflates longer texts', async () => {
-    const { text, gzip } = await build()
+    const { text, gzip, cached } = await build()
     expect(gzip.includes(text.subarray(0, 2000))).toBe(true)
     expect(gzip.includes(text.subarray(-2000))).toBe(true)
-    // The four blocks between the edges stay deflated.
+    // A cached answer has nothing of them as text; the blocks between the edges stay deflated in both.
+    expect(cached.includes(text.subarray(600, 1200))).toBe(false)
+    expect(cached.length).toBeLessThan(gzip.length)
     expect(gzip.length).toBeLessThan(text.length / 2)
     const long = text.subarray(0, 20_000)
     expect(Buffer.concat([...writeGzip([long])]).length).toBeLessThan(long.length / 4)
@@ -204,7 +206,9 @@ describe('gzip that is assembled from deflated parts', () => {
     for (let turn = 0; turn < countCases(20); turn++) {
       const [from, points] = [0, 1].map((n) => Math.floor(unit(KEY, 5e6 + 2 * turn + n) * 400)) as [number, number]
       const range = { from: START + from * 300_000, to: START + (from + points) * 300_000 }
-      const input = toPoints(chunks, range, SHORT).toBody(FRAME).toGzip()
+      const input = toPoints(chunks, range, SHORT)
+        .toBody(FRAME)
+        .toGzip(turn % 2 === 0)
       expect(spawnSync('gunzip', ['-t'], { input }).status).toBe(0)
     }
   })

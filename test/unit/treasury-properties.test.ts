@@ -132,7 +132,7 @@ describe('DefiLlama treasuries of any content', () => {
               where,
             ).toContain(symbol.slice(0, MOST_SYMBOL))
       }
-      // What a chain has today is a holding or unread.
+      // Each asset of a chain today is a holding or unread.
       for (const [key, chain] of Object.entries(answer.chainTvls)) {
         const [today, again] = (chain.tokens ?? []).filter(({ date }) => Number(date) === NOW / 1000)
         const newest = (chain.tokens ?? []).every(({ date }) => !(Number(date) > NOW / 1000))

@@ -7,7 +7,7 @@ import { RpcRefusal } from './providers/rpc-refusal.ts'
 export interface StatedGovernor extends Pick<Governor, 'family'> {
   /** The text of `COUNTING_MODE()`; it has no such view if absent. */
   readonly mode?: string
-  /** What a proposal needs, by its id; `at` is the block's time in Unix milliseconds. */
+  /** The quorum of a proposal, by its id; `at` is the block's time in Unix milliseconds. */
   quorumOf(id: bigint, at: number): bigint | undefined
   /** The snapshot of a proposal, in the governor's clock; undefined for an unknown one. */
   snapshotOf(id: bigint): bigint | undefined

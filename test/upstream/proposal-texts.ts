@@ -1,6 +1,6 @@
 import { toNoiseKey, unit } from './noise.ts'
 
-/** What a proposal is about. */
+/** Subjects of proposals. */
 const SUBJECTS = [
   'grant',
   'parameter',

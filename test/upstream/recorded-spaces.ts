@@ -8,8 +8,8 @@ import type { Space, SpaceProposal, SpaceVote } from './world.ts'
 const FOLDER = 'governance-holders-ccby-zukowski'
 
 /**
- * The recorded votes and proposals by space. The recording has days only, so many votes share a time. It lacks vote
- * ids, which are derived from proposal and voter.
+ * The recorded votes and proposals by space. The recording has days only, so many votes share a time. Vote ids are not
+ * recorded, so they are derived from proposal and voter.
  */
 export function readSpaces(dir: string): ReadonlyMap<string, Space> {
   const proposals: Row[] = parse(readFileSync(join(dir, FOLDER, 'snapshot_proposals.csv')), { columns: true })

@@ -18,7 +18,7 @@ const REFERENCE_POOL = '0x88e6a0c2ddd26feeb64f039a2c41296fcb3f5640'
  */
 export interface RecordedSwap {
   readonly hash: string
-  /** Invented, because the recording lacks log indexes. They are odd, so that other logs fit in between. */
+  /** Invented, because the recording lacks log indexes. The indexes are odd, so that other logs fit in between. */
   readonly logIndex: number
   readonly block: number
   /** Unix seconds. */

@@ -1,4 +1,4 @@
-/** The stand-in accepts any key. This one is too short to be masked in logs. */
+/** The stand-in accepts any key. The key is too short to be masked in logs. */
 const KEY = 'demo'
 
 /**

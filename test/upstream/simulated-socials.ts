@@ -10,9 +10,9 @@ const START = Date.UTC(2020, 0, 1)
 const toName = (link: string | null) => link?.slice(link.lastIndexOf('/') + 1).toLowerCase()
 
 /**
- * Accounts and communities of the registry's DAOs, with thousands to hundreds of thousands of members. They grow
- * unevenly by a few ten-thousandths a day. Some accounts are suspended, some invites expired, some counts hidden, and
- * some names belong to a person.
+ * Accounts and communities of the registry's DAOs, with thousands to hundreds of thousands of members. The communities
+ * grow unevenly by a few ten-thousandths a day. Some accounts are suspended, some invites expired, some counts hidden,
+ * and some names belong to a person.
  */
 export function createSimulatedSocials(daos: readonly Dao[], seed: number): Socials {
   const by = (linkOf: (dao: Dao) => string | null) => new Map(daos.map((dao) => [toName(linkOf(dao)), dao]))

@@ -1,6 +1,6 @@
 import { DATASET_TITLES, ALERT_LISTS as LISTS, ALERT_SERIES as SERIES } from '../declared.ts'
 
-/** What the reader has entered, by the name of the field. */
+/** The entered values, by the name of the field. */
 export type Draft = Readonly<Record<string, string>>
 
 /** The kind of entity that a rule is about. */
@@ -20,7 +20,7 @@ export interface Field {
   readonly isNumber?: boolean
   /** Whether the field applies; default: always. */
   readonly applies?: (draft: Draft) => boolean
-  /** The member of the condition; default: the name of the field. Undefined if it has none of its own. */
+  /** The member of the condition; default: the name of the field. Undefined if it has none. */
   readonly member?: (draft: Draft) => string | undefined
   /** Whether the member is a list, with an entry for each line. */
   readonly isList?: boolean

@@ -80,7 +80,7 @@ function toHoldings({ members }: Rebalance): string {
   return [...named, ...(members.length > MOST_NAMED ? [`${members.length - MOST_NAMED} more`] : [])].join(', ')
 }
 
-/** All rebalances, newest first, with what each held from then on. */
+/** The table of rebalances, newest first, with the tokens and costs of each. */
 export function Rebalances({ of, rule }: { of: BasketReport; rule: Rule }) {
   const symbols = new Map(of.rebalances.flatMap(({ members }) => members.map(({ token, symbol }) => [token, symbol])))
   const toNames = (tokens: readonly string[]) => tokens.map((token) => symbols.get(token) ?? token).join(', ')
@@ -138,7 +138,7 @@ function toReasons(excluded: Rebalance['excluded']): string {
   return counts.filter((text) => text !== '').join(', ')
 }
 
-/** What the basket holds after one rebalance; the newest, unless the address names another. */
+/** The holdings of the basket after one rebalance: the newest one, unless the address names another. */
 export function Holdings({ of, rule }: { of: BasketReport; rule: Rule }) {
   const said = query.value.get('trades')
   const trades = of.rebalances.find(({ executedAt }) => executedAt.startsWith(said ?? '-')) ?? of.rebalances.at(-1)
@@ -194,7 +194,7 @@ export function Holdings({ of, rule }: { of: BasketReport; rule: Rule }) {
   )
 }
 
-/** Tokens that left between two rebalances, and days without a value; nothing if there are none. */
+/** Tokens that were paid out between two rebalances, and days without a value; empty if there are none. */
 export function Irregularities({ of, rule }: { of: BasketReport; rule: Rule }) {
   const symbols = new Map(of.rebalances.flatMap(({ members }) => members.map(({ token, symbol }) => [token, symbol])))
   return (

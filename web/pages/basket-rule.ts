@@ -45,8 +45,8 @@ const NAMES = ['cap', 'costBps', 'start', 'end'] as const
 const ONLY_LARGEST = ['category', 'chain'] as const
 
 /**
- * The rule in the address; undefined if no token is named yet. Values are sent as they were entered, because the API says
- * what is wrong with them.
+ * The rule in the address; undefined if no token is named yet. Values are sent as they were entered, because the API
+ * validates them and describes each fault.
  */
 export function ruleOf(): Rule | undefined {
   const isNamed = choosingOf() === 'named'
@@ -63,7 +63,7 @@ export const change = (changes: Readonly<Record<string, string | undefined>>, op
 
 export const toReportQuestion = (rule: Rule) => toQuestion('/data/baskets/report', rule)
 
-/** The question for a table of the report, whose other formats have the rows of that table. */
+/** The request for a table of the report; CSV and the other formats of the answer have the rows of this table. */
 export const toTableQuestion = (
   rule: Rule,
   table: NonNullable<Query<'/data/baskets/report'>['table']>,

@@ -58,9 +58,7 @@ function Entity({ dataset, of: { entity: id, name, live } }: { dataset: Named; o
 /** Maximum changes of history in one request. */
 const MOST_CHANGES = 200
 
-/**
- * The gaps of an entity's data, and its filled or corrected history, as events of a chart. None without an id.
- */
+/** The gaps of an entity's data, and its filled or corrected history, as events of a chart; empty without an id. */
 export function useDataMarks(
   dataset: Named,
   id: string | undefined,

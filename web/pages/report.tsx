@@ -15,7 +15,7 @@ import { Voters } from './voters.tsx'
 
 type Dao = Answer<'/data/daos'>[number]
 
-/** What fits on two sheets of A4. */
+/** The numbers of rows that fit on two sheets of A4. */
 const [MOST_ASSETS, MOST_PROPOSALS, MOST_VOTERS] = [10, 10, 10]
 
 /** A DAO on two printed pages: money on the first, votes on the second. */

@@ -12,7 +12,7 @@ export type Result =
   /** A choice of several, or one of For and Against whose quorum is not known. */
   | { readonly kind: 'chosen'; readonly choice: string; readonly isQuorumKnown: boolean }
 
-/** The members of a proposal that tell its result. */
+/** The members of a proposal that decide its result. */
 interface Voted {
   readonly choices: readonly string[]
   readonly scores: readonly number[]
@@ -47,7 +47,7 @@ function findReached({ quorum, scoresTotal, source }: Voted, yes: number): boole
   return source !== 'governor' || yes >= quorum ? true : undefined
 }
 
-/** The result of a proposal, as far as its data tells it. The outcome on a chain decides before the scores do. */
+/** The result of a proposal, as far as its data has it. The outcome on a chain decides before the scores do. */
 export function toResult(proposal: Voted): Result {
   const { choices, scores, state, outcome } = proposal
   if (outcome === 'canceled') return { kind: 'canceled' }

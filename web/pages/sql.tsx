@@ -62,8 +62,9 @@ function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
 }
 
 /**
- * Runs queries one after another. The engine starts with `prepare` or with the first query. It is closed with the page and
- * when a query is cancelled. The next query starts another engine and loads its files again, from the browser's cache.
+ * Runs queries one after another. The engine starts with `prepare` or with the first query. The engine is closed with
+ * the page and when a query is cancelled. The next query starts another engine and loads its files again, from the
+ * browser's cache.
  */
 function useRun(catalog: Catalog) {
   const [run, setRun] = useState<Run>({ state: 'idle' })

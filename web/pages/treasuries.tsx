@@ -121,7 +121,7 @@ const LEAST = {
 const AREAS = ['total', 'rest'] as const
 type Area = (typeof AREAS)[number]
 
-/** The area is the total, or what remains without the own token. */
+/** The area is the total, or the total without the own token. */
 const toCell = (record: Kinds, area: Area): Cell => ({
   key: record._id,
   name: record.name,

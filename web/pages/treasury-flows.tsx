@@ -174,7 +174,7 @@ function Counterparties({ id, direction, title }: { id: string; direction: 'in' 
   )
 }
 
-/** What a treasury received and spent, and how long it lasts. */
+/** Income, spending and runway of a treasury. */
 export function TreasuryFlows({ id, name }: { id: string; name: string }) {
   return (
     <>

@@ -1,13 +1,13 @@
 import type { ComponentChildren } from 'preact'
 
-/** The attributes of a field's input: its name for the label, and what is wrong with its value. */
+/** The attributes of a field's input: its name for the label, and the fault of its value. */
 interface InputAttributes {
   readonly id: string
   readonly 'aria-invalid'?: true
   readonly 'aria-describedby'?: string
 }
 
-/** A labelled field of a form, with a hint, or instead what is wrong with its value. */
+/** A labelled field of a form, with a hint, or the fault of its value in place of the hint. */
 export function Field(props: {
   name: string
   label: string

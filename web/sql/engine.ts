@@ -65,7 +65,7 @@ export interface Engine {
 export async function startEngine(catalog: Catalog): Promise<Engine> {
   const worker = new Worker(workerUrl)
   const database = new AsyncDuckDB(new VoidLogger(), worker)
-  // They start while DuckDB is loaded.
+  // The readers start while DuckDB is loaded.
   const readers = Array.from({ length: READERS }, createReader)
   try {
     await database.instantiate(engineUrl)
@@ -80,7 +80,7 @@ export async function startEngine(catalog: Catalog): Promise<Engine> {
   }
 }
 
-/** A file with what of it is loaded: columns, and the rows that satisfy one of the filters. */
+/** A file with its loaded parts: columns, and the rows that satisfy one of the filters. */
 interface Load extends Scan {
   readonly table: FileTable
 }
@@ -127,7 +127,10 @@ function createEngine(
     return findScans(rows.map((row: { explain_value?: unknown }) => String(row.explain_value)).join('\n'), tables)
   }
 
-  /** What a statement reads of each file. The tables of several files that it reads are replaced by tables of one file. */
+  /**
+   * Finds the columns and rows of each file that a statement reads. The tables of several files that it reads are
+   * replaced by tables of one file.
+   */
   async function findLoads(statement: string): Promise<Load[]> {
     let scans = await explain(statement)
     const isSplit = (table: FileTable) => scans.has(table.table) && table.files.length > 1
@@ -168,7 +171,7 @@ function createEngine(
     loaded.set(one.table, one)
   }
 
-  /** Calls `work` for each file, with as many files at a time as there are readers. */
+  /** Calls `work` for each file; each reader has one file at a time. */
   async function readEach(loads: readonly Load[], work: (one: Load, reader: Reader, at: number) => Promise<void>) {
     const queue = loads.entries()
     const workOn = async (reader: Reader) => {

@@ -29,7 +29,7 @@ export interface ReadRequest {
   readonly url: string
   /** Size of the file. */
   readonly bytes: number
-  /** All columns of the table with their DuckDB types. Those that are not needed are null. */
+  /** All columns of the table with their DuckDB types. Columns that are not needed are null. */
   readonly columns: readonly { readonly name: string; readonly type: string; readonly isNeeded: boolean }[]
   /** Only rows that satisfy one of the filters are read; undefined for all rows. */
   readonly filters: readonly RowFilter[] | undefined

@@ -191,7 +191,7 @@ interface PlanNode {
 /** The allowed values of each column. A row has to satisfy all of them. */
 export type RowFilter = Readonly<Record<string, readonly string[]>>
 
-/** What a plan reads of a table. */
+/** The part of a table that a plan reads. */
 export interface Scan {
   readonly columns: ReadonlySet<string>
   /** Rows that satisfy none of the filters are not needed. Undefined: all rows are needed. */
@@ -230,7 +230,7 @@ export function findScans(plan: string, tables: ReadonlyMap<string, FileTable>):
     const conditions = [facts.Filters ?? []].flat()
     const columns = toFileColumns(found.dataset)
     const known = [...columns.map((column) => column.name), ...found.dataset.partitionedBy]
-    // Positions of rows, and scans of another kind, have names of their own.
+    // Positions of rows, and scans of another kind, have other names.
     const isKnown = name.trim() === 'SEQ_SCAN' && projected.every((one) => known.includes(one))
     const isNeeded = (one: string) =>
       !isKnown || projected.includes(one) || conditions.some((condition) => condition.includes(one))

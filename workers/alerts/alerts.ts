@@ -24,8 +24,8 @@ export const ALERT_QUEUES = ['alerts', 'alerts-delivery'] as const
 /** Every rule is evaluated this often: for the clock, and for change events that were missed with Redis. */
 const TICK = '15 * * * * *'
 /**
- * Number of concurrent deliveries. It is high, because a receiver that does not answer occupies a delivery until the
- * timeout. The results of concurrent deliveries are stored in batches.
+ * Number of concurrent deliveries. The number is high, because a receiver that does not answer occupies a delivery
+ * until the timeout. The results of concurrent deliveries are stored in batches.
  */
 const DELIVERIES_AT_ONCE = 64
 /** A failed evaluation is repeated by the next tick at the latest. */
@@ -74,7 +74,7 @@ function createAlertMetrics(registry: AlertsContext['metrics']) {
 
 /**
  * Evaluates the rules of ALERTS_FILE and delivers their messages, in any number of processes. Redis has only jobs: all
- * state is in ClickHouse, and every tick enqueues what is due.
+ * state is in ClickHouse, and every tick enqueues the due jobs.
  * @throws DataError `config` for a file with mistakes.
  */
 export async function startAlerts(context: AlertsContext, file: string): Promise<Alerts> {

@@ -163,7 +163,7 @@ function toWatched(one: CorrectedRule, corrected: Corrected, { registry }: Condi
 
 /** The recorded alerts of a subject by the time of their value. */
 interface History {
-  /** Those that were not withdrawn. */
+  /** The alerts that were not withdrawn. */
   readonly active: ReadonlyMap<number, RecordedFiring>
   readonly repeats: (at: number, holds: boolean) => number
 }

@@ -15,7 +15,7 @@ const LONGEST_PAUSE_MS = 4 * HOUR_MS
 
 /**
  * The wait after a failed attempt: 5 s, tripled with each failure, at most 4 hours, with jitter of up to a fifth. Never
- * shorter than the wait that the receiver asked for.
+ * shorter than the wait that the receiver requested.
  */
 export function toPauseMs(attempts: number, retryAfterMs: number | undefined, random: number): number {
   const pause = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 3 ** Math.min(20, attempts - 1))

@@ -76,8 +76,8 @@ interface Changes {
 
 /**
  * Evaluates the rules of a group, stores the firings, and returns them. The insert of the firings decides: what follows
- * is repeated by the next evaluation if this process dies. A rule that has just begun stores what holds now, and fires
- * when that changes; rules about the quality of data fire at once.
+ * is repeated by the next evaluation if this process dies. A new rule stores the present state of its condition, and
+ * fires when the state changes. Rules about the quality of data fire immediately.
  * @throws DataError `storage`, and for lists those of `readList`.
  */
 export async function evaluateGroup(group: RuleGroup, context: EvaluationContext): Promise<readonly StoredFiring[]> {
@@ -156,7 +156,7 @@ const unknownState = ({ rule, revision }: Evaluated, subject: string): SubjectSt
 const isCooling = ({ rule }: Evaluated, { firedAt }: SubjectState, now: number) =>
   firedAt !== null && now - firedAt < rule.cooldown
 
-/** Which changes of a condition fire. */
+/** The changes of a condition that fire. */
 function toTriggers({ what }: Rule): readonly boolean[] {
   if (what.kind !== 'list' || what.on === 'enter') return [true]
   return what.on === 'leave' ? [false] : [true, false]
@@ -241,7 +241,7 @@ function toCorrection(evaluated: Evaluated, correction: Correction, now: number)
   }
 }
 
-/** Says in the message that the value was corrected, or one that it is compared with. */
+/** Adds to the message that the value, or a value that it is compared with, was corrected. */
 function withCorrection({ rule, corrected }: Evaluated, facts: Facts): Facts {
   const { entity, observedAt } = facts
   const isOfCorrection = observedAt !== null && isCorrected(corrected, entity?.key ?? 0, observedAt, toWindow(rule))

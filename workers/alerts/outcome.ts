@@ -11,7 +11,7 @@ export interface Outcome {
   readonly status: number | null
   /** With the receiver's words; `toStoredReason` bounds it. */
   readonly reason: string
-  /** The wait that the receiver asked for. */
+  /** The wait that the receiver requested. */
   readonly retryAfterMs: number | undefined
   /** Whether a repetition is useless: the receiver is gone or rejects the message, or its address is refused. */
   readonly isPermanent: boolean
@@ -21,7 +21,9 @@ export interface Outcome {
 
 const MOST_REASON = 500
 
-/** A reason for logs and tables. It is bounded after the redaction, which finds only complete secrets. */
+/**
+ * A reason for logs and tables. The text is cut after the redaction, because the redaction finds only complete secrets.
+ */
 export const toStoredReason = (reason: string, redact: (text: string) => string): string =>
   cutText(redact(toLine(reason)), MOST_REASON)
 
@@ -38,13 +40,13 @@ function toRetryAfterMs(header: string | undefined, body: string): number | unde
   return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now())
 }
 
-/** Other statuses of 4xx are final answers of a chat service. */
+/** 4xx statuses of a chat service that are temporary. All others are final answers. */
 const TEMPORARY: ReadonlySet<number> = new Set([408, 409, 421, 423, 425, 429])
 
 /** A group that became a supergroup (https://core.telegram.org/bots/api#responseparameters). */
 const migrated = z.object({ parameters: z.object({ migrate_to_chat_id: z.union([z.int(), z.string()]) }) })
 
-/** What the operator has to change in ALERTS_FILE after a final answer. */
+/** The change in ALERTS_FILE that a final answer requires from the operator. */
 function toAdvice(service: ChatService, status: number, body: string): string {
   const moved = migrated.safeParse(toJson(body)).data?.parameters.migrate_to_chat_id
   if (moved !== undefined) return `the chat has another id now: set chat to '${moved}'`

@@ -100,7 +100,7 @@ const recordedRow = firingRow.extend({ revision: z.string(), subject: z.string()
 /** A stored firing with the subject that it is about. */
 export type RecordedFiring = z.infer<typeof recordedRow>
 
-/** The kind of firings that correct earlier ones. They do not change the state of their subject. */
+/** The kind of firings that correct earlier ones. Corrections do not change the state of their subject. */
 export const CORRECTION = 'correction'
 
 const FIRING = `rule, id, kind, ${toMs('fired_at')} AS firedAt, title, text, entity_type AS entityType,
@@ -115,7 +115,7 @@ export type AlertStore = ReturnType<typeof createAlertStore>
 
 export function createAlertStore(db: Database) {
   return {
-    /** The time of ClickHouse. It orders evaluations, because the clocks of workers may differ. */
+    /** The time of ClickHouse, which orders evaluations, because the clocks of workers may differ. */
     readTime: () => readEngineTime(db),
     readRules: async () => {
       const sql = `SELECT rule, revision, state, ${toMs('began_at')} AS beganAt FROM alert_rules FINAL`

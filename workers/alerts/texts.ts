@@ -8,7 +8,7 @@ export function cutText(text: string, most: number, toEscaped: (text: string) =>
   if (text.length <= most && toEscaped(text).length <= most) return text
   let length = '…'.length
   let end = 0
-  // What follows cannot fit. Segmenting a long text is slow.
+  // Text beyond this cannot fit, and segmenting a long text is slow.
   for (const { segment } of graphemes.segment(text.slice(0, 2 * most))) {
     length += toEscaped(segment).length
     if (length > most) break
@@ -24,7 +24,7 @@ export const escapeMarkup = (text: string): string =>
 /** Discord's Markdown. The escaped slash ends the detection of URLs. */
 export const escapeDiscord = (text: string): string => text.replaceAll(/[\\`*_~|<>[\]()#@/+-]/g, '\\$&')
 
-/** What Telegram makes a link of, also without markup: addresses, domains, mentions, commands and tags. */
+/** Text that Telegram turns into a link, also without markup: addresses, domains, mentions, commands and tags. */
 const LINKED = /:\/\/|[\p{L}\p{N}][.@][\p{L}]|(?:^|[\s\p{P}])[@#/][\p{L}\p{N}]/u
 
 /** Telegram's HTML. A text that Telegram would make links in is shown as code, where it does not. */

@@ -2,7 +2,7 @@ import type { FlowDirection, FlowKind } from '../../shared/datasets/treasury-flo
 import { groupBy } from '../../shared/group-by.ts'
 import { type ActedIn, type Transfer, ZERO_ADDRESS } from './transfer.ts'
 
-/** What is known of an address. The operator's file has precedence over the known contracts and the registry. */
+/** The facts about an address. The operator's file has precedence over the known contracts and the registry. */
 export interface Counterparty {
   readonly label: string
   /** The kind of transfers with the address. */
@@ -22,7 +22,7 @@ export interface KnownAsset {
 export interface FlowFacts {
   /** Whether the address belongs to the treasury at this time (Unix seconds). */
   isOwn(chain: string, address: string, time: number): boolean
-  /** What is known of an address, as a counterparty or as the contract of an asset. */
+  /** Finds the facts about an address: a counterparty, or the contract of an asset. */
   find(chain: string, address: string): Counterparty | undefined
   /** Whether an asset is known, so that a transfer of it cannot be forged; an empty contract is the native coin. */
   isListed(chain: string, contract: string): boolean

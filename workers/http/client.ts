@@ -60,8 +60,8 @@ interface Options {
 }
 
 /**
- * Creates the clients of all providers. They share the rate limits and the quotaExhausted state, so a process creates
- * them once.
+ * Creates the clients of all providers. The clients share the rate limits and the quotaExhausted state, so a process
+ * creates them once.
  */
 export function createHttpClients(options: Options): QueueClassClients {
   const { log, historyShare = 1, sharedBy } = options

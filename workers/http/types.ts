@@ -94,7 +94,7 @@ export interface Exchange {
 
 /**
  * Sends requests within the provider's rate limit. Retries after network errors, timeouts, 408, 429 and 5xx. Both
- * methods throw a DataError whose message names provider, path and reason, but never a key:
+ * methods throw a DataError. Its message names provider, path and reason, but never a key:
  * - `provider_unavailable` if the retries are exhausted; without further retries if the provider's wait is longer than
  *   a minute or the hourly quota is exhausted for longer. `retryAfterMs` is the wait.
  * - `provider_rejected` for any other error status and for redirects to another host. The provider's `readError` may
@@ -123,7 +123,7 @@ export interface ProviderCall {
   readonly remainingQuota?: number
 }
 
-/** URL of a request, and what messages and logs may contain of it. */
+/** URL of a request, and the part of it that messages and logs may contain. */
 export interface Target {
   readonly url: URL
   /** Path and query without the base and without keys; the query is truncated. */

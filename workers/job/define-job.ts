@@ -198,8 +198,8 @@ export interface TakenOut {
 }
 
 /**
- * Symbol member of a candidate row that lists the omitted values with their reasons. They are counted, and the member
- * is not stored.
+ * Symbol member of a candidate row that lists the omitted values with their reasons. The omitted values are counted,
+ * and the member is not stored.
  */
 export const OMITTED = Symbol('left out')
 
@@ -224,8 +224,8 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
   }
   /**
    * The largest number of entities in one slot job. A larger slot is split into batches that are collected in parallel.
-   * Undefined: a slot is one job. This is required if a run shares a call budget or a cursor among its entities (but
-   * see `peers` and `batchKey`).
+   * Undefined: a slot is one job. One job per slot is required if a run shares a call budget or a cursor among its
+   * entities (but see `peers` and `batchKey`).
    */
   readonly slotEntities?: number
   /**
@@ -324,8 +324,8 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
 }
 
 /**
- * Returns whether a slot is over. It is no longer collected, because the present would be stored as its past. Its
- * values are missing in the coverage, and the scheduler collects them from history if the job has history.
+ * Returns whether a slot is over. Such a slot is no longer collected, because present values would be stored for its
+ * time. Its values are missing in the coverage, and the scheduler collects them from history if the job has history.
  */
 export const isLate = (job: Pick<Job, 'cadence'>, slot: number, now: number): boolean => now >= toSlotEnd(job, slot)
 

@@ -251,7 +251,7 @@ export interface SlotAnswers {
   of(entity: Entity): number
   /** Runs `request` and counts its response, including a malformed one. Requests without a response are not billed. */
   count<Answer>(entity: Entity, request: () => Promise<Answer>): Promise<Answer>
-  /** Stores the counts immediately: a run whose rows are rejected stores nothing else. */
+  /** Stores the counts immediately, because a run with rejected rows stores no other data. */
   save(): Promise<void>
 }
 

@@ -35,7 +35,7 @@ interface Options {
   readonly onPart?: OnPart
 }
 
-/** What happened to the logos of the tokens; each rejection names its token. */
+/** The result of fetching the logos of the tokens; each rejection names its token. */
 export interface LogoReport {
   readonly folder: string
   readonly stored: number

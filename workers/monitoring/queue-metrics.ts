@@ -24,7 +24,10 @@ const STATES = {
 type State = keyof typeof STATES
 const STATE_NAMES = Object.keys(STATES) as State[]
 
-/** The reader of the metrics waits for this read, and drops all metrics after a few seconds. */
+/**
+ * Time limit of the read. A scrape waits for the read, and Prometheus drops a scrape that takes longer than its
+ * timeout.
+ */
 const READ_WITHIN_MS = 2_000
 
 interface Depth {

@@ -17,9 +17,9 @@ const toOffset = () => Date.now() - performance.now()
 
 /**
  * Calls `tick` on a cron expression with seconds, in UTC, never concurrently. A moved clock only changes the time of
- * the next tick. This needs a new schedule: node-cron waits for the clock to reach the next computed time, which after
- * a step back takes as long as the step; after a sleep it would report each missed tick. Messages of node-cron go to
- * the log.
+ * the next tick. After a move of the clock a new schedule is needed: node-cron waits for the clock to reach the next
+ * computed time, which after a step back takes as long as the step; after a sleep it would report each missed tick.
+ * Messages of node-cron go to the log.
  */
 export function startTicks(expression: string, tick: () => Promise<void>, log: Logger): Ticks {
   const logAt = (level: 'info' | 'warn' | 'error' | 'debug') => (message: string | Error, error?: Error) =>

@@ -87,7 +87,7 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
 }
 
 /**
- * Exports lag and state of each dataset. They are computed on each scrape from the newest value seen (Unix milliseconds
+ * Exports lag and state of each dataset. Both are computed on each scrape from the newest value seen (Unix milliseconds
  * by dataset). A lag therefore grows between checks and while ClickHouse is unavailable.
  */
 function createFreshnessGauges(

@@ -30,7 +30,7 @@ import { createTakeOut, type Wrong } from './take-out.ts'
 
 type Row = Readonly<Record<string, unknown>>
 
-/** What is known of one token in the slot. */
+/** The facts about one token in the slot. */
 interface TokenCase {
   readonly key: number
   readonly name: string
@@ -249,8 +249,8 @@ function toFailures(excluded: readonly NamedExclusion[]): Confirmed['failures'] 
 const MOST_NAMES = 5
 
 /**
- * Creates the check of price history. It rejects a price that is near a suspect of the same time, because history alone
- * does not confirm a suspect. Other prices of that time are stored.
+ * Creates the check of price history. The check rejects a price that is near a suspect of the same time, because
+ * history alone does not confirm a suspect. Other prices of that time are stored.
  */
 export async function openSuspectCheck(
   db: Database,

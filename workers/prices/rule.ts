@@ -1,8 +1,8 @@
 import { DAY_MS, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 
 /**
- * The rule that decides which price of a slot is stored (docs/operations.md). It reads no clock
- * and no store: equal inputs give equal decisions, so a slot may be decided again after any failure.
+ * The rule that decides which price of a slot is stored (docs/operations.md). The rule reads no clock and no store:
+ * equal inputs give equal decisions, so a slot may be decided again after any failure.
  */
 
 const MINUTE_MS = 60_000
@@ -83,7 +83,7 @@ export interface Suspect extends Quote {
   readonly isWithheld: boolean
 }
 
-/** What is known of a token before a slot. */
+/** The facts about a token before a slot. */
 export interface Memory {
   readonly exclusions: readonly Exclusion[]
   /** The slot in which an audit found a difference that the next slot must confirm. */
@@ -158,7 +158,7 @@ export const isNearSuspect = (quote: Quote, suspect: Pick<Suspect, 'price' | 'at
 /** Whether all prices of a slot are compared with another provider. */
 const isAudit = (slot: number): boolean => slot % AUDIT_MS === 0
 
-/** Decides the price of a token in a slot, or names the next provider to ask. */
+/** Decides the price of a token in a slot, or names the next provider to query. */
 export function decidePrice(priceCase: PriceCase): Decision {
   const { asked, remaining, witnesses, last, slot, memory } = priceCase
   const quotes = asked.flatMap(({ quote }) => quote ?? [])
@@ -173,14 +173,14 @@ export function decidePrice(priceCase: PriceCase): Decision {
   if (!isDoubted && !isCompared) return decide(priceCase, single(first))
   const [, second] = quotes
   if (second === undefined) {
-    // An audit alone asks one other provider. A doubt asks all of them.
+    // An audit alone queries one other provider. A doubt queries all of them.
     const isAsked = isDoubted || asked.length <= asked.findIndex(({ quote }) => quote === first) + 1
     return isAsked && ask ? ask : decideAlone(first, priceCase, isExcluded(first))
   }
   if (isFrozen(first, second, priceCase)) return decide(priceCase, single(second), { frozen: first })
   const pair = findAgreeing(quotes)
   if (pair === undefined) {
-    // A late second provider differs by itself, so the first difference of an audit does not count.
+    // A second provider with late values also differs, so the first difference of an audit does not count.
     if (!isDoubted && !isDifferenceOpen(priceCase))
       return decide(priceCase, { ...single(first), ...compared(first, [second]) }, { isDifferent: true })
     return ask ?? decide(priceCase, chooseNear(quotes, priceCase, isExcluded), { isUnconfirmed: true })

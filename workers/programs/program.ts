@@ -47,7 +47,8 @@ const OPS = {
 
 export interface ProgramOptions {
   /**
-   * Startup work of the program in ClickHouse. It is repeated if ClickHouse becomes unavailable before it completes.
+   * Startup work of the program in ClickHouse. The work is repeated if ClickHouse becomes unavailable before it
+   * completes.
    */
   start?(db: Database, config: Config): Promise<void>
   /** The part of the registry that the program needs; default: the whole registry. */

@@ -10,7 +10,7 @@ import type { Partition } from './catalog.ts'
 import { type Published, toColumns, toOrder, toSelect } from './define-published.ts'
 import type { Target } from './target.ts'
 
-/** What the partitions of a publication are read from and written to. */
+/** The source and the target of the partitions of a publication. */
 export interface PartitionOptions {
   readonly db: Database
   readonly registry: Registry

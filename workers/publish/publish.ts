@@ -10,7 +10,7 @@ import { type Published, toColumns, toOrder, toSelect } from './define-published
 import { type PartitionOptions, publishPartition, readFileContents, toParams } from './partitions.ts'
 import { whileHeld } from './target.ts'
 
-/** What a publication did. */
+/** The result of a publication. */
 export interface Outcome {
   /** Partitions that were written, and those that were the same as before. */
   readonly written: readonly string[]

@@ -7,7 +7,7 @@ import { z } from 'zod'
 import { DataError, toReason } from '../../shared/errors.ts'
 import type { Database, Lock, Statement } from '../../shared/store/store.ts'
 
-/** What a file holds. */
+/** The facts about a file. */
 export interface FileFacts {
   readonly bytes: number
   readonly sha256: string
@@ -28,7 +28,7 @@ export interface Target {
   readonly place: string
   /** The text of a file; undefined if there is none. */
   readText(path: string): Promise<string | undefined>
-  /** Replaces a file at once. `confirm` is the last step before, and may throw. */
+  /** Replaces a file atomically. `confirm` is the last step before, and may throw. */
   writeText(path: string, text: string, confirm?: Confirm): Promise<FileFacts>
   /**
    * Writes the rows of a statement as one Parquet file, as ClickHouse makes its bytes, or not at all. `confirm` is the last
@@ -241,7 +241,7 @@ async function readFooter(file: string, timeColumn?: string): Promise<Footer> {
   }
 }
 
-/** Access to `s3://` targets; ClickHouse uses its own configuration for what is absent. */
+/** Access to `s3://` targets; ClickHouse uses its own configuration for absent members. */
 export interface S3Access {
   readonly endpoint: string | undefined
   readonly accessKeyId: string | undefined
@@ -249,8 +249,8 @@ export interface S3Access {
 }
 
 /**
- * An object store, which ClickHouse writes to and reads from itself. It cannot delete objects: a rule of the bucket removes
- * replaced ones.
+ * An object store, which ClickHouse writes to and reads from itself. ClickHouse cannot delete objects: a rule of the
+ * bucket removes replaced ones.
  */
 function openS3(db: Database, to: string, access: S3Access): Target {
   const [, bucket = '', prefix = ''] = /^s3:\/\/([^/]+)\/?(.*?)\/*$/.exec(to) ?? []

@@ -107,8 +107,8 @@ async function swap(db: Database, shadow: Shadow, feed: string): Promise<void> {
 }
 
 /**
- * Waits for inserts that began before the shadow's view existed. They do not feed the shadow, and may store their rows
- * after the fill has read the source.
+ * Waits for inserts that began before the shadow's view existed. Such inserts do not feed the shadow, and may store
+ * their rows after the fill has read the source.
  */
 async function untilEarlierInsertsEnd(db: Database): Promise<void> {
   const since = performance.now()

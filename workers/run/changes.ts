@@ -58,8 +58,8 @@ function countEntities({ entity }: Dataset, rows: readonly object[]): { entities
 }
 
 /**
- * Returns per entity the time range of the rows before `end` (Unix milliseconds). It spans whole buckets, so a series
- * that is re-read from its start includes every changed row.
+ * Returns per entity the time range of the rows before `end` (Unix milliseconds). The range has whole buckets, so a
+ * series that is re-read from its start includes every changed row.
  */
 function toRanges(dataset: Dataset, rows: readonly object[], end: number): Map<number, TimeRange> {
   const { cadence } = dataset

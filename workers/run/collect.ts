@@ -298,7 +298,7 @@ export interface Answers {
   failed(requested: readonly Entity[], provider: string, error: DataError): void
   /** The provider's row is stored after other providers were requested. */
   confirmed(key: number, provider: string): void
-  /** No value of the entity is stored, for this reason. It is not requested again unless a provider failed. */
+  /** No value of the entity is stored, for this reason. The entity is not requested again unless a provider failed. */
   withheld(key: number, reason: string): void
   /** Returns one answer per entity. */
   all(): readonly Answer[]

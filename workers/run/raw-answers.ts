@@ -57,15 +57,15 @@ interface RunFacts {
 
 /** Stores the answers of one collection of a run. */
 export interface RawRun {
-  /** The job's state; the values that the collection reads are stored with its answers. */
+  /** The job's state. Each value that the collection reads from it is stored with the answers. */
   readonly state: JobState
   /** Runs a collection and notes its answers. */
   collect<T>(work: () => Promise<T>): Promise<T>
   /** Notes the entities whose rows a provider sent and the check of plausibility refused. */
   noteImplausible(provider: string, entities: readonly number[]): void
   /**
-   * Stores the bodies and the run. Called before the rows are stored: no stored row then lacks its answer. A run that is
-   * stored twice is one record, as is a body.
+   * Stores the bodies and the run. Must be called before the rows are stored, so that every stored row has its answer.
+   * A run that is stored twice is one record, as is a body.
    */
   store(collected: Collected, startedAt: number): Promise<void>
 }

@@ -11,7 +11,7 @@ import type { JobContext } from './run-job.ts'
 
 export type DecodeContext = Pick<JobContext, 'config' | 'db' | 'registry' | 'log' | 'redact'>
 
-/** What the code of today decodes from the stored answers of a run. */
+/** The rows that the present code decodes from the stored answers of a run. */
 export interface DecodedRun {
   readonly run: StoredRun
   readonly payload: JobPayload

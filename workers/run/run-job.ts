@@ -52,7 +52,7 @@ export interface JobContext {
   readonly handBack?: AbortSignal
 }
 
-/** What storing rows needs. */
+/** The inputs of storing rows. */
 interface Storing {
   readonly job: Pick<Job, 'dataset'>
   readonly slot: number
@@ -91,8 +91,8 @@ export async function runJob(
   const { registry, readRegistry = async () => registry } = jobContext
   const isComputed = job.computedFrom.length > 0
   // The active registry may change during the run, so the job works with a snapshot. Computed results are stored
-  // permanently, and a new registry often is the reason for the computation. They therefore read the newest version,
-  // which this process may not have received yet.
+  // permanently, and a new registry often is the reason for the computation. A computation therefore reads the newest
+  // version, which this process may not have received yet.
   const context = { ...jobContext, registry: snapshot(isComputed ? await readRegistry() : registry) }
   const running: Running = {
     job,
@@ -144,7 +144,7 @@ async function withoutCovered(
   return entities.filter(({ key }) => open.has(key))
 }
 
-/** What a run has done so far. */
+/** The progress of a run. */
 interface Progress {
   readonly report: JobReport
   /** The last answer for each entity. */
@@ -155,7 +155,7 @@ interface Progress {
   readonly isStateMoved: boolean
 }
 
-/** Collects and stores while the providers report that more can be read at once and the job has time. */
+/** Collects and stores while the providers report that more can be read immediately and the job has time. */
 async function collectAll(running: Running, requested: readonly Entity[]): Promise<Progress> {
   const report: JobReport = { rows: 0, rejected: 0, uncovered: 0, providers: [] }
   const answers = new Map<number, Answer>()
@@ -197,7 +197,7 @@ async function collectAndStore(
   const rows = await storeRows(running, collected, startedAt)
   await confirmation?.store()
   // The change and the coverage are recorded before the state: after the state is stored, a resuming job does not read
-  // these rows again, and its next reading covers only what comes after them.
+  // these rows again, and its next reading covers only later data.
   if (payload.kind === 'range') await noteChange(context, job, rowsOf(collected))
   const { results, answers } = collected
   await running.ledger.record({ payload, results, answers: answers.all(), now: context.now() })
@@ -224,8 +224,8 @@ async function openConfirmation(running: Running, entities: readonly Entity[]): 
 }
 
 /**
- * Removes stored values that the slot has found wrong, with their coverage. What was computed from them is computed
- * again, and alerts compare what they sent with the corrected series.
+ * Removes stored values that the slot has found wrong, with their coverage. Datasets computed from these values are
+ * computed again, and alerts compare their sent messages with the corrected series.
  * @returns rows with the entity and the time of each.
  */
 async function takeOut(
@@ -330,9 +330,9 @@ async function recordComputed(
 }
 
 /**
- * Throws if a retry is needed. This includes transient failures and the remaining entities: the job's time was over, or
- * an earlier provider failed and the range is incomplete or coarser. The delay of the retry is that of the entity that
- * can be retried soonest.
+ * Throws if a retry is needed: after a transient failure, and for remaining entities, because the job's time was over,
+ * or an earlier provider failed and the range is incomplete or coarser. The delay of the retry is that of the entity
+ * that can be retried soonest.
  * @throws PartialFailureError with the entities to retry.
  */
 async function throwIfIncomplete(

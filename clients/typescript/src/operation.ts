@@ -172,8 +172,8 @@ export interface TableOperation<Name extends OperationName> extends Operation<Na
 /** An operation with paged records; `limit` is the page size. */
 export interface PagedOperation<Name extends OperationName> extends TableOperation<Name> {
   /**
-   * This page and all following ones. A record that changes its position during the iteration may be missing or
-   * repeated.
+   * Iterates over this page and all following ones. A record that changes its position during the iteration may be
+   * missing or repeated.
    * @throws as the operation itself
    */
   pages<

@@ -1,6 +1,9 @@
 import { ConnectionError, ProblemError } from './failure.ts'
 
-/** Temporary errors: a rate limit, a gateway without a service, an overloaded service. Other errors would repeat. */
+/**
+ * Temporary errors: a rate limit, a gateway without a service, an overloaded service. A retry after any other error
+ * would fail again.
+ */
 const isTransient = (status: number) => [429, 502, 503, 504].includes(status)
 const FIRST_WAIT_MS = 250
 const LONGEST_BACKOFF_MS = 15_000

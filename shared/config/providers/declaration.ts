@@ -10,7 +10,7 @@ import { integer } from '../numbers.ts'
 export interface ProviderDeclaration<Shape extends z.core.$ZodLooseShape, Configs extends object> {
   /** Name in documents. */
   readonly title: string
-  /** The collected data, and what an operator must know first: the beginning of its section in `.env.example`. */
+  /** The collected data, and the first facts for an operator: the beginning of its section in `.env.example`. */
   readonly about: string
   /** Settings in the order of the documents. `meta` has their documentation; hosts, keys and rates need none. */
   readonly settings: Shape

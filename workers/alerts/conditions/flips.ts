@@ -20,7 +20,7 @@ const TIME = (parameter: string) => `fromUnixTimestamp64Milli({${parameter}: Int
 const atTime = (parameter: string) =>
   `arrayFilter(one -> one.1 <= ${TIME(parameter)}, votes) AS votes_${parameter}, if(arrayExists(one -> one.4, votes), arraySlice(votes_${parameter}, -1, 1), votes_${parameter}) AS counted_${parameter}`
 
-/** The name of the choice with the most power, without abstentions; empty if two have as much. */
+/** The name of the choice with the most power, without abstentions; empty on a tie. */
 const toLeading = (powers: string) =>
   `if(arrayMax(${powers}) > 0 AND countEqual(${powers}, arrayMax(${powers})) = 1, choices[indexOf(${powers}, arrayMax(${powers}))], '')`
 

@@ -45,7 +45,10 @@ const toQuorum = (dao: Dao | undefined, stated: number | undefined, now: number)
 
 const DELEGATES_PATH = '/data/daos/governance/delegates/historic'
 
-/** A delegate's power changed on one UTC day by a part of the quorum. It fires once for each delegate and day. */
+/**
+ * A delegate's power changed on one UTC day by a part of the quorum. The condition fires once for each delegate and
+ * day.
+ */
 export const evaluatePowerMoves: Evaluate<'powerMove'> = async (rules, { db, registry, now }) => {
   const entities = new Map(rules.map((rule) => [rule.name, findEntities(rule, registry) ?? []]))
   const daos = [...new Set([...entities.values()].flatMap((own) => own.map(({ key }) => key)))]

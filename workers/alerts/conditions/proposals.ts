@@ -46,7 +46,10 @@ type ProposalRow = z.infer<typeof proposalRow>
 const seconds = (column: string) => `toInt64(toUnixTimestamp(${column})) * 1000`
 const OUTCOME = toOutcome("fromUnixTimestamp64Milli({now: Int64}, 'UTC')")
 
-/** Proposals with a time since {since}, without deleted ones. `queued` and `executable` are null unless it still is. */
+/**
+ * Proposals with a time since {since}, without deleted ones. `queued` and `executable` are null unless the proposal is
+ * in that state now.
+ */
 const PROPOSALS = `
 SELECT p.dao AS dao, p.space AS space, p.proposal AS proposal, p.id AS id, d.title AS title,
   ${seconds('p.created_at')} AS created, ${seconds('d.starts_at')} AS starts, ${seconds('d.ends_at')} AS ends,
@@ -85,7 +88,10 @@ WHERE ${isSelected('dao')} AND voter IN {voters: Array(String)}`
   return new Set(rows.map(toVote))
 }
 
-/** Snapshot's mark of spam and scams, which lists show, too. */
+/**
+ * End of the title of a proposal that Snapshot marked as spam or a scam. Alerts are about such proposals, too, because
+ * lists contain them.
+ */
 const FLAGGED = ' (flagged by Snapshot as spam or a scam)'
 
 const PROPOSALS_PATH = '/data/daos/governance/proposals'
@@ -106,7 +112,10 @@ const PAST_TENSE = {
 const toPastTense = ({ on, quorumShort }: RuleOf<'proposal'>['what']) =>
   quorumShort === true ? 'quorum is not reached, and the vote ends soon' : PAST_TENSE[on]
 
-/** What is known of the votes of the rules: addresses that voted, and changes of the leading choice, by hours. */
+/**
+ * The stored votes that the rules need: the addresses that voted, and the changes of the leading choice by the `hours`
+ * of a rule.
+ */
 interface Votes {
   readonly cast: ReadonlySet<string>
   readonly flips: ReadonlyMap<number, ReadonlyMap<string, Flip>>
@@ -118,7 +127,7 @@ const toProposal = ({ dao, space, proposal }: Pick<ProposalRow, 'dao' | 'space' 
 const findFlip = (row: ProposalRow, { on, hours = 0 }: RuleOf<'proposal'>['what'], { flips }: Votes) =>
   on === 'flipped' ? flips.get(hours)?.get(toProposal(row)) : undefined
 
-/** Votes that are older say nothing about a quorum. */
+/** If the votes of a proposal were read longer ago than this, its quorum is not evaluated. */
 const OLDEST_VOTES_MS = 2 * HOUR_MS
 /** A shorter vote has its reminder about the quorum after half of its length. */
 const SHORT_VOTE_MS = 48 * HOUR_MS
@@ -126,7 +135,7 @@ const SHORT_VOTE_MS = 48 * HOUR_MS
 /** A proposal that is canceled in its timelock has had its vote. */
 const isStopped = ({ ends, canceled }: ProposalRow) => canceled !== null && (ends === null || canceled < ends)
 
-/** When an event of a proposal happened, if it has happened by now. */
+/** The time of an event of a proposal; null if the event has not happened by now. */
 function toEventTime(row: ProposalRow, what: RuleOf<'proposal'>['what'], votes: Votes, now: number): number | null {
   const { on, hours = 0, unlessVotedBy, quorumShort = false } = what
   const past = (at: number | null) => (at !== null && at <= now ? at : null)
@@ -190,9 +199,9 @@ export const evaluateProposals: Evaluate<'proposal'> = async (rules, { db, regis
           return {
             ...NOTHING,
             ...{ entity, page: `/daos/${entity.id}/proposals/${row.id}` },
-            // Without `source` the answer has only those on Snapshot.
+            // Without `source` the answer has only votes on Snapshot.
             request: toRequest(PROPOSALS_PATH, { id: entity.id, source: 'all', filter: `_id=${row.id}` }),
-            // A vote that ends after the rule began is worth a reminder, even if its time came before.
+            // If the vote ends after the rule began, the reminder is sent, even if its time was before the rule began.
             ...toQuorumFacts(row, rule.what),
             // Each new leading choice fires once.
             ...{

@@ -111,7 +111,7 @@ function toSeriesFacts(
   if (isList) {
     const isToken = entity?.type === 'token'
     const token = isToken ? entity.id : registry.daoById.get(entity?.id ?? '')?.token
-    // The list of a past time has only tokens with a quote by then, which says nothing about the value of a DAO.
+    // The list of a past time has only tokens with a quote by then, which has no information about the value of a DAO.
     const asOf = isToken ? { asOf: formatLinkTime(at + 999) } : {}
     return { ...facts, request: token ? toRequest(request, { id: token, ...asOf }) : null }
   }
@@ -181,7 +181,10 @@ function formatDuration(ms: number): string {
   return ms % HOUR_MS === 0 ? `${ms / HOUR_MS} h` : `${ms / 60_000} min`
 }
 
-/** Whether a value has moved as a rule says, and the content of a message about it. Undefined if the move is unknown. */
+/**
+ * Whether a value has moved as a rule requires, and the content of a message about the movement. Undefined if the move
+ * is unknown.
+ */
 export function toMoveFacts(
   { what }: Pick<RuleOf<'move'>, 'what'>,
   entity: AlertEntity | null,

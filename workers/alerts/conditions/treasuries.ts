@@ -51,7 +51,7 @@ export function toAmounts({ at, held, unread, spam, isTotals }: TreasuryDay, bef
   const addTo = ({ chain, contract, symbol, quantity, valueUsd }: TreasuryDay['held'][number]) => {
     const key = toKey({ chain, contract, symbol })
     const sum = byKey.get(key)
-    // Totals per token have no contracts: two of one symbol are two tokens, and neither can be told from the other.
+    // Totals per token have no contracts: two of one symbol are two tokens that cannot be distinguished.
     const total = sum === undefined ? quantity : isTotals || sum.quantity === null ? null : sum.quantity + quantity
     const price = valueUsd !== null && quantity > 0 ? valueUsd / quantity : null
     byKey.set(key, { chain, contract, symbol, at, quantity: total, price: price ?? sum?.price ?? null })

@@ -35,7 +35,8 @@ const errorAnswer = z.union([
 ])
 const KEY_PROBLEMS: ReadonlySet<number> = new Set([10002, 10005, 10010, 10011])
 /**
- * The requested time is before the plan's history. Without a paid key that is 365 days, and only another key has more.
+ * The requested time is before the plan's history. Without a paid key the history has 365 days, and only another key
+ * has more.
  */
 const BEYOND_PLAN = 10012
 

@@ -21,7 +21,10 @@ const POINTS_PER_CREDIT = 100
 const POINTS_PER_COIN = 10_000
 /** Our limit, which keeps a response within a few megabytes. */
 const POINTS_PER_CALL = 20_000
-/** History of the plans in days, for steps shorter than a day and for daily steps. */
+/**
+ * Days of history that the plans include, smallest plan first: at steps shorter than a day (`fine`), and at daily
+ * steps.
+ */
 const PLAN_DAYS = { fine: [30, 90, 365], daily: [365, 3 * 365] }
 
 /**

@@ -44,7 +44,7 @@ const latestCoin = z.object({
   quote: usdQuote,
 })
 
-/** A backfill reads millions of quotes. They are not parsed until each becomes a row. */
+/** A backfill reads millions of quotes. A quote is not parsed until it becomes a row. */
 const historicalCoin = z.object({ id, quotes: z.array(z.unknown()).nullish() })
 
 interface HistoricalQuote {

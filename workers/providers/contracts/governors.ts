@@ -20,7 +20,7 @@ export interface DelegationSource {
 /** Events of governors. */
 export interface GovernorSource {
   /**
-   * Fetches the events since the last run (from the state), or as many of them as one run may read. The first run
+   * Fetches the events since the last run (from the state), at most the number that one run may read. The first run
    * starts at the beginning.
    */
   fetchNew(request: GovernorRequest): Promise<Candidate<GovernorsRow>[]>

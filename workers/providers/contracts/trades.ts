@@ -16,7 +16,7 @@ export interface TradeRequest {
   refuse(token: Token, reason: DataError): void
   /** Reports tokens that are not completely read yet. */
   putOff(tokens: readonly Token[]): void
-  /** Reports what was completely read of these tokens; see `Run`. */
+  /** Reports the completely read times of these tokens; see `Run`. */
   noteRead(tokens: readonly Token[], time: ReadTime): void
   /** Reports that more data can be read after the rows are stored. */
   noteMore(): void
@@ -29,12 +29,12 @@ export interface NewTradeRequest extends TradeRequest, Pick<Run<unknown, Token>,
 /** Trades on decentralized exchanges from one provider. A token without trades has no row. */
 export interface TradeSource {
   /**
-   * Fetches the trades since the last run (from the state), or as many of them as one run may read. `slot` (Unix
+   * Fetches the trades since the last run (from the state), at most the number that one run may read. `slot` (Unix
    * milliseconds) defines the start of a first run. Only tokens whose trades were completely read are noted as read.
    */
   fetchNew(request: NewTradeRequest): Promise<Candidate<DexTradeRow>[]>
   /**
-   * Fetches the trades inside the range, or as many of them as one run may read. Until the range is complete, the
+   * Fetches the trades inside the range, at most the number that one run may read. Until the range is complete, the
    * state contains the position at which the next run continues.
    */
   fetchHistory(request: TradeRequest & { readonly range: Range }): Promise<Candidate<DexTradeRow>[]>

@@ -40,7 +40,7 @@ export type FlowRequest = Pick<
 
 /** Classified transfers of treasuries. */
 export interface FlowSource {
-  /** Fetches the transfers since the last run (from the state), or as many of them as one run may read. */
+  /** Fetches the transfers since the last run (from the state), at most the number that one run may read. */
   fetchNew(request: FlowRequest): Promise<Candidate<TreasuryFlowRow>[]>
   /** Fetches the transfers in a range, or the next part of them. */
   fetchHistory(request: FlowRequest & { readonly range: Range }): Promise<Candidate<TreasuryFlowRow>[]>

@@ -8,7 +8,7 @@ import { fetchCurrent, toCoin } from './prices.ts'
 
 /**
  * Current prices by contract from DefiLlama's host of coin prices (docs/providers.md, section 3.2), without volume and
- * supplies. It confirms prices of other providers.
+ * supplies. These prices confirm those of other providers.
  */
 export const defillamaPrices: Witness<TokenPriceRow, Token> = {
   name: 'defillama-coins',

@@ -94,7 +94,7 @@ async function readGovernors(
     signal,
   )
   const resumed = await resumeRegistered(state, `${chain}.${CONTENT}`, {
-    // These change no row of a log.
+    // The omitted members change no row of a log.
     contracts: governors.map(({ counted: _, quorum: __, ...own }) => own),
     head: head.number,
   })

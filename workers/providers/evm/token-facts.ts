@@ -2,7 +2,7 @@ import { decodeAbiParameters } from 'viem/utils'
 import { MOST_SYMBOL } from '../../../shared/datasets/treasury.ts'
 import { isThrottled, type JsonRpc, type RpcReply, toRpcError } from './rpc/json-rpc.ts'
 
-/** What a token's contract reports of itself. Decimals are null if it has none. */
+/** The facts that a token's contract reports. Decimals are null if it has none. */
 export interface TokenFacts {
   readonly symbol: string
   readonly decimals: number | null

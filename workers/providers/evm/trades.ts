@@ -150,9 +150,9 @@ interface TradeSelection {
 }
 
 /**
- * Reads as many of the remaining logs as one run may, and postpones each token that has more. `finished` are the tokens
- * that have no more. Tokens with a common pool are finished together: the pool has one cursor, and its trades are stored
- * only for the requested tokens.
+ * Reads at most the number of remaining logs that one run may read, and postpones each token that has more. `finished`
+ * are the tokens that have no more. Tokens with a common pool are finished together: the pool has one cursor, and its
+ * trades are stored only for the requested tokens.
  */
 async function readOn(
   reader: ChainReader,

@@ -61,7 +61,7 @@ export function toPositions({ items }: z.infer<typeof balancesData>, { chain, ad
 
 type Fault = Pick<Holding, 'fault' | 'isOdd'>
 
-/** An unusable part of a response. It has no quantity, so it is unread. */
+/** An unusable part of a response, which is unread, because it has no quantity. */
 const toUnusable = (asset: Pick<Holding, 'chain' | 'address'> & Partial<Holding>, fault: Fault): Position => ({
   ...{ contract: null, symbol: '', ...asset, ...fault },
   ...{ decimals: null, quantity: null, valueUsd: null, priceSource: null },

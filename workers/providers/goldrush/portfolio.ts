@@ -53,7 +53,7 @@ export function toDailyPositions(
     if (now === undefined && !isSold) continue
     for (const [day, { quote_rate, open }] of dated) {
       const quoted = toQuoted(open?.quote, quote_rate)
-      // A token that is not held any more is told from spam by its value.
+      // Its value distinguishes a token that is no longer held from spam.
       if (!isInside(day) || (isSold && open && quoted.valueUsd === null && quoted.fault === undefined)) continue
       const quantity = decimals === null ? null : toTokenUnits(open?.balance, decimals)
       const isOdd = decimals === null && quoted.valueUsd === null

@@ -104,7 +104,7 @@ function readLiveDaos(db: Database) {
   })
 }
 
-/** The API returns this name. It must not reveal the file's location, and a URL's query may contain a key. */
+/** The API returns this name. The name must not reveal the file's location, and a URL's query may contain a key. */
 function toFileName(source: string): string {
   const path = /^https?:/.test(source) ? new URL(source).pathname : source
   return path.split('/').findLast((part) => part !== '') ?? 'the file'

@@ -28,8 +28,8 @@ export interface Unreadable {
 }
 
 /**
- * An element's time is that of its signature, and the element may appear in the list later. This many seconds are
- * therefore read again.
+ * An element's time is that of its signature, and the element may appear in the list later. This time before the cursor
+ * is therefore read again.
  */
 const OVERLAP_SECONDS = 3600
 

@@ -27,7 +27,7 @@ export interface TwitterSource {
 interface Counts {
   readonly rows: Candidate<TwitterCountsRow>[]
   readonly missing: Missing[]
-  /** Account ids by DAO key. They remain the same if an account changes its name. */
+  /** Account ids by DAO key. An id remains the same if the account changes its name. */
   readonly ids: ReadonlyMap<number, string>
 }
 

@@ -11,7 +11,7 @@ export interface PostsPage {
   readonly texts: readonly string[]
   /** Number of posts of the sample, in any language. */
   readonly posts: number
-  /** Number of posts that cannot be read. They are billed as well, and would be billed again on a retry. */
+  /** Number of posts that cannot be read. Such posts are billed as well, and would be billed again on a retry. */
   readonly unreadable: number
   /** Token of the next page; undefined after the last one. */
   readonly next: string | undefined

@@ -55,8 +55,8 @@ const STATED = `
   ) AS stated`
 
 /**
- * Reads the last power of each delegate on each day with a change. It is the delegate's power at the end of every day
- * until the next change.
+ * Reads the last power of each delegate on each day with a change. This power is the delegate's power at the end of
+ * every day until the next change.
  */
 const SQL = `
 WITH ${STATED}

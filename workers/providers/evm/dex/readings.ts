@@ -11,7 +11,7 @@ const times = z.record(z.string(), z.int())
 
 interface PoolReading {
   readonly pools: readonly Pool[]
-  /** Returns whether a pool has no cursor yet, by address. It then starts at `startsAt` (Unix milliseconds). */
+  /** Returns whether a pool has no cursor yet, by address. Such a pool starts at `startsAt` (Unix milliseconds). */
   isFirst(address: string): boolean
   /** Returns whether a pool was read beyond the newest final block, because the node lags behind. */
   isAhead(address: string): boolean

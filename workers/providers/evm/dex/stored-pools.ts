@@ -7,8 +7,8 @@ import { findPools, type Pool, type PoolSearch } from './pools.ts'
 
 /**
  * Returns the known pools of the tokens. All pools are searched again once a day, those of a new token immediately. The
- * run may contain only some tokens; pools of the others are preserved. A token whose search failed keeps its earlier
- * pools and is searched again in the next run. It fails if no pools are known.
+ * run may contain only some tokens; pools of the others are preserved. If the search for a token fails, its earlier
+ * pools are used, and the next run searches again. Without earlier pools the token fails.
  */
 export async function refreshPools(
   reader: ChainReader,

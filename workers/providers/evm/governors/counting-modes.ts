@@ -25,7 +25,7 @@ function decodeMode(data: unknown): string {
   }
 }
 
-/** What a mode states of the votes that count towards the quorum; undefined if it is another form. */
+/** The votes that count towards the quorum, as a mode states; undefined if the mode has another form. */
 export function toQuorumCounts(mode: string): (typeof GOVERNOR_COUNTED)[number] | undefined {
   const quorums = new URLSearchParams(mode).getAll('quorum').sort().join(' ')
   if (quorums === 'bravo') return 'for'

@@ -47,7 +47,7 @@ export type ProposalEvent =
 /** A decoded log of a governor. `timelock`: the contract in which it queues its proposals from now on. */
 export type GovernorEvent = ProposalEvent | { readonly kind: 'timelock'; readonly address: string }
 
-/** Events of one kind of contract, and what they mean. */
+/** Events of one kind of contract, and their meaning. */
 export interface GovernorFamily {
   /** The events' first topics (docs/providers.md, section 10). */
   readonly topics: readonly string[]

@@ -48,8 +48,8 @@ interface QuorumSource {
   /** Whether the quorum of a proposal may change until its end. */
   readonly isLive?: boolean
   /**
-   * Set if the contract has one value for all proposals: `code` is a constant of it, `setting` may be changed. A value of the
-   * past is asked for at the end of the vote; without an archive node, only a constant is the same now.
+   * Set if the contract has one value for all proposals: `code` is a constant of it, `setting` may be changed. A past
+   * value is read at the end of the vote; without an archive node, only a constant is the same now.
    */
   readonly of?: 'code' | 'setting'
   /** The call, from the id of the proposal and its snapshot. */
@@ -186,7 +186,7 @@ interface AskInput {
   isOver(one: Awaited): boolean
 }
 
-/** Asks for snapshots first, then for quorums; returns a reply for each proposal. */
+/** Reads snapshots first, then quorums. Returns a reply for each proposal. */
 async function askQuorums(due: readonly Awaited[], { node, byAddress, isOver }: AskInput, signal: AbortSignal) {
   const sourced = due.flatMap((one) => {
     const governor = byAddress.get(one.address)

@@ -7,9 +7,9 @@ import { toCallKey } from './operations.ts'
 type Hex = `0x${string}`
 
 /**
- * What happened to an operation in a timelock. An operation of OpenZeppelin's TimelockController is a batch with an id and
- * has a delay (seconds) when it is scheduled. One of Compound's timelock is a call, which can be executed from `eta` (Unix
- * seconds) on.
+ * An event of an operation in a timelock. An operation of OpenZeppelin's TimelockController is a batch with an id and
+ * has a delay (seconds) when it is scheduled. One of Compound's timelock is a call, which can be executed from `eta`
+ * (Unix seconds) on.
  */
 export interface TimelockEvent {
   readonly step: 'scheduled' | 'canceled' | 'executed'

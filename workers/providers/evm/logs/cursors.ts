@@ -26,7 +26,10 @@ export interface Resumption {
 interface ToResume {
   readonly contracts: readonly Contract[]
   readonly head: number
-  /** What the rows of a contract depend on besides its logs, such as its first block in the registry, as text. */
+  /**
+   * The facts besides the logs on which the rows of a contract depend, such as its first block in the registry, as
+   * text.
+   */
   readonly factsOf?: (address: string) => string
 }
 

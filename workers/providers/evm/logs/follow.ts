@@ -179,7 +179,7 @@ async function learnCeiling(node: Node, groups: readonly BlockRange[], signal: A
   }
 }
 
-/** Which contracts were completely read. */
+/** The contracts that were completely read, and those that were not. */
 interface Progress<C> extends Pick<ChainReading<never>, 'failed' | 'unfinished'> {
   readonly complete: readonly C[]
 }

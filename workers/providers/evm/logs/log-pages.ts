@@ -45,8 +45,8 @@ const LIMIT_PAGES = 100
 /** No known node refuses fewer logs than this, so a page with fewer logs was refused for its width. */
 const FEWEST_REFUSED_LOGS = 1000
 /**
- * This many refusals without an accepted page of that width count as a limit, whatever the number of logs. The cause
- * may be temporary load, so the limit is valid for few pages at first, and longer each time it is found again.
+ * Number of refusals without an accepted page of the same width that count as a limit, whatever the number of logs. The
+ * cause may be temporary load, so the limit is valid for few pages at first, and longer each time it is found again.
  */
 const REFUSALS_OF_LIMIT = 3
 const BUSY_PAGES = 10
