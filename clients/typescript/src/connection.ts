@@ -62,9 +62,9 @@ const connecting = <T>(url: string, signal: AbortSignal | undefined, response: P
     throw signal?.aborted ? signal.reason : new ConnectionError(url, error)
   })
 
-/** @throws ConnectionError if the answer is incomplete, UnexpectedAnswerError if it is neither JSON nor an image. */
+/** @throws ConnectionError if the answer is incomplete, UnexpectedAnswerError if it is neither JSON, an image, a feed nor a calendar. */
 function toData(url: string, status: number, { text, type }: CachedAnswer): unknown {
-  if (/^(?:image\/svg|application\/atom)\+xml\b/.test(type)) return text
+  if (/^(?:(?:image\/svg|application\/atom)\+xml|text\/calendar)\b/.test(type)) return text
   if (!/^application\/(?:[\w.]+\+)?json\b/.test(type)) throw new UnexpectedAnswerError({ url, status, type, text })
   try {
     return JSON.parse(text)

@@ -14,6 +14,7 @@ export type Body<Name extends OperationName> =
     : Content<Name> extends
           | { 'image/svg+xml': infer Text }
           | { 'application/atom+xml': infer Text }
+          | { 'text/calendar': infer Text }
           | { 'application/octet-stream': infer Text }
       ? Text
       : never
