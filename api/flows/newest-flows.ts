@@ -44,7 +44,7 @@ export function toNewestPage({ isInRange, isSelected, isWorth }: FlowSelection, 
   const [farthest, limit] =
     isWorth === undefined
       ? [
-          `SELECT min(recorded_at) FROM
+          `SELECT if(count() = 0, toDateTime64('2100-01-01', 3, 'UTC'), min(recorded_at)) FROM
   (
     SELECT recorded_at FROM treasury_flows FINAL WHERE ${isWanted} ORDER BY recorded_at DESC LIMIT {limit: UInt32}
   )`,
@@ -59,7 +59,7 @@ export function toNewestPage({ isInRange, isSelected, isWorth }: FlowSelection, 
   const assets = toFlowAssets('= {dao: UInt64}', `${isInRange} AND ${IS_ON_PAGE}`)
   return `WITH (${farthest}) AS farthest
 SELECT f.recorded_at AS as_of, f.page_key AS page_key, ${record} AS record
-${withPrices('= {dao: UInt64}', rows, assets)}${isWorth === undefined ? '' : `\nWHERE ${isWorth}`}
+${withPrices('= {dao: UInt64}', rows, assets, 'farthest')}${isWorth === undefined ? '' : `\nWHERE ${isWorth}`}
 ORDER BY page_key DESC
 LIMIT {limit: UInt32}`
 }

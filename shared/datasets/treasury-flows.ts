@@ -174,9 +174,9 @@ export const toFlowAssets = (isOwner: string, isInRange = 'true'): string =>
  * SQL for the prices of assets, which `assets` selects, on UTC days: `chain`, `contract_address`, `day` and `price_usd`, the
  * first observation of each day. Tokens of the registry have the stored series of their contract; other assets have
  * the price with which treasuries of that day were valued. Values are computed from it in each answer, so a corrected
- * price corrects them.
+ * price corrects them. `since` is SQL of a moment: days before it are not read.
  */
-export const toDayPrices = (assets: string): string => `
+export const toDayPrices = (assets: string, since = 'toDateTime(0)'): string => `
   SELECT chain, contract_address, day, toNullable(argMin(price, place)) AS price_usd FROM
   (
     SELECT a.chain AS chain, a.contract_address AS contract_address, toDate(r.bucket_at) AS day, r.price AS price, 1 AS place
@@ -184,11 +184,11 @@ export const toDayPrices = (assets: string): string => `
     INNER JOIN
     (
       SELECT token, bucket_at, price FROM token_price_rollups FINAL
-      WHERE interval_seconds = 86400 AND token IN (SELECT ${TOKEN_KEY} FROM (${assets}))
+      WHERE interval_seconds = 86400 AND token IN (SELECT ${TOKEN_KEY} FROM (${assets})) AND bucket_at >= toStartOfDay(toDateTime(${since}, 'UTC'), 'UTC')
     ) AS r ON r.token = a.token
     UNION ALL
     SELECT toString(h.chain) AS chain, h.contract_address, h.day, quantileExact(0.5)(h.price_usd), 2 FROM holding_prices AS h FINAL
-    WHERE (h.contract_address, toString(h.chain)) IN (SELECT contract_address, chain FROM (${assets}))
+    WHERE (h.contract_address, toString(h.chain)) IN (SELECT contract_address, chain FROM (${assets})) AND h.day >= toDate(${since}, 'UTC')
     GROUP BY h.chain, h.contract_address, h.day
   )
   GROUP BY chain, contract_address, day`
@@ -196,11 +196,11 @@ export const toDayPrices = (assets: string): string => `
 /**
  * SQL for transfers `f` of DAOs, which `rows` selects, with their prices `p` and the proposals `x` that their transactions
  * executed. `isOwner` is a condition on the key of the DAO, such as `= {dao: UInt64}`, and `assets` selects the assets of the
- * rows, and maybe others.
+ * rows, and maybe others. No row is before the moment `since`.
  */
-export const withPrices = (isOwner: string, rows: string, assets = toFlowAssets(isOwner)): string =>
+export const withPrices = (isOwner: string, rows: string, assets = toFlowAssets(isOwner), since?: string): string =>
   `FROM (${rows}) AS f
-LEFT JOIN (${toDayPrices(assets)}
+LEFT JOIN (${toDayPrices(assets, since)}
 ) AS p ON p.chain = toString(f.chain) AND p.contract_address = f.contract_address AND p.day = toDate(f.recorded_at)
 LEFT JOIN
 (
