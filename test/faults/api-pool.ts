@@ -56,24 +56,32 @@ async function startMember(config: Config): Promise<Member> {
     ...toStoreSettings(config),
     API_PORT: '0',
     API_OPS_PORT: '0',
-    API_DRAIN_SECONDS: '1',
+    API_DRAIN_SECONDS: '5',
     LOG_LEVEL: process.env.FAULTS_LOG_LEVEL ?? 'silent',
   })
   const facts = await untilReady(child)
   return { child, url: String(facts.url), isReady: false }
 }
 
-/** The load balancer's health check: a process receives requests while it reports ready. */
+/**
+ * The load balancer's health check: a process receives requests while it reports ready. Each place is checked on its
+ * own, so that a slow response of one process never delays the news that another one stops.
+ */
 async function checkHealth(members: readonly Member[], isOpen: () => boolean): Promise<void> {
-  const check = async (member: Member) => {
-    const response = await fetch(`${member.url}/health/ready`).catch(() => undefined)
-    member.isReady = response?.status === 200
-    await response?.arrayBuffer()
+  const checkRepeatedly = async (place: number) => {
+    while (isOpen()) {
+      const member = members[place]
+      if (member !== undefined) await check(member)
+      await wait(CHECK_MS)
+    }
   }
-  while (isOpen()) {
-    await Promise.all(members.map(check))
-    await wait(CHECK_MS)
-  }
+  await Promise.all(members.map((_, place) => checkRepeatedly(place)))
+}
+
+async function check(member: Member): Promise<void> {
+  const response = await fetch(`${member.url}/health/ready`).catch(() => undefined)
+  member.isReady = response?.status === 200
+  await response?.arrayBuffer()
 }
 
 /** Clients of the load balancer, which sends each request to the next ready process. */
@@ -95,12 +103,14 @@ function createClients(members: readonly Member[]) {
     }
   }
   async function requestOne(address: string): Promise<void> {
+    const since = performance.now()
     try {
       const response = await fetch(address)
       await response.arrayBuffer()
       answers.set(response.status, (answers.get(response.status) ?? 0) + 1)
     } catch (error) {
-      failures.push(`${address}: ${error instanceof Error ? (error.cause ?? error.message) : error}`)
+      const reason = error instanceof Error ? (error.cause ?? error.message) : error
+      failures.push(`${address}: ${reason} after ${Math.round(performance.now() - since)} ms`)
     }
   }
   return {

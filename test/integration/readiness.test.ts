@@ -31,7 +31,7 @@ afterAll(async () => {
 })
 
 /** Another API behind the same proxy, without any request yet. */
-async function startSecond(options: { queue?: NonNullable<Parameters<typeof startApi>[0]['queue']> } = {}) {
+async function startSecond(options: Pick<Parameters<typeof startApi>[0], 'queue' | 'stopping'> = {}) {
   const fresh = createDatabase({ ...config.clickhouse, url: door.url }, 'read')
   const second = await startApi({
     config,
@@ -120,6 +120,20 @@ describe('GET /health/ready', () => {
     await expect.poll(target).toBe(503)
     await second.close()
     await db.close()
+  })
+
+  it('returns 503 if the stop signal arrives while the database is slow to answer', async () => {
+    const stopping = new AbortController()
+    const second = await startSecond({ stopping: stopping.signal })
+    door.hold()
+    const before = countPings()
+    const answer = fetch(`${second.url}/health/ready`)
+    await expect.poll(() => countPings()).toBe(before + 1)
+    stopping.abort(new Error('the service is stopping'))
+    door.release()
+    const response = await answer
+    expect([response.status, await response.text()]).toEqual([503, expect.stringContaining('The service is stopping.')])
+    await second.close()
   })
 
   it('returns 503 while a table is missing', async () => {

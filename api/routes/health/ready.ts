@@ -31,15 +31,21 @@ export const readyRoute = defineRoute({
   datasets: [],
   volatile: true,
   handle: async ({ changeFeed, readiness, stopping, limits }) => {
-    if (stopping?.aborted) throw toUnavailable('The service is stopping.')
+    refuseIfStopping(stopping)
     const aheadMs = await readiness().catch((error: unknown) => {
       throw toUnavailable('The database does not answer, or is not set up yet.', error)
     })
+    // The stop signal may have arrived while the database was slow to answer.
+    refuseIfStopping(stopping)
     const redis = changeFeed.source === 'redis' ? 'ok' : 'away'
     const ready = { status: 'ready', clickhouse: 'ok', redis, limits: await readLimits(limits), ...toAhead(aheadMs) }
     return { body: Buffer.from(JSON.stringify(ready)), asOf: null }
   },
 })
+
+function refuseIfStopping(stopping: AppContext['stopping']): void {
+  if (stopping?.aborted) throw toUnavailable('The service is stopping.')
+}
 
 const toAhead = (ms: number) => (ms === 0 ? {} : { clockAhead: Math.round(ms / 1000) })
 
