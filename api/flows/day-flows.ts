@@ -24,6 +24,7 @@ const dayRow = z.object({
   days: z.array(z.int()),
   kinds: z.array(z.int()),
   sides: z.array(z.int()),
+  swapped: z.array(z.coerce.boolean()),
   units: z.array(z.string()),
   transfers: z.array(z.int()),
 })
@@ -31,17 +32,18 @@ const dayRow = z.object({
 const SIDE = `indexOf(['${FLOW_SIDES.join("', '")}'], multiIf(direction = 'internal', 'internal', direction = 'in' OR leg = 'in', 'in', 'out')) - 1`
 const KIND = `indexOf(['${FLOW_KINDS.join("', '")}'], toString(kind)) - 1`
 
-/** SQL for the transfers of DAOs by asset, and within an asset by day, kind and side. Spam is left out. */
+/** SQL for the transfers of DAOs by asset, and within an asset by day, kind, side and whether they are part of a swap. Spam is left out. */
 const toDaysSql = (isWanted: string) => `
 SELECT dao, chain, contract_address AS contract, argMax(symbol, last_at) AS symbol, max(decimals) AS decimals,
-  groupArray(day) AS days, groupArray(kind_place) AS kinds, groupArray(side) AS sides, groupArray(units) AS units, groupArray(transfers) AS transfers
+  groupArray(day) AS days, groupArray(kind_place) AS kinds, groupArray(side) AS sides, groupArray(is_swapped) AS swapped, groupArray(units) AS units, groupArray(transfers) AS transfers
 FROM
 (
   SELECT dao, toString(chain) AS chain, contract_address, toUInt32(toDate(recorded_at)) AS day, ${KIND} AS kind_place, ${SIDE} AS side,
+    direction = 'swap' AS is_swapped,
     toString(sum(base_units)) AS units, count() AS transfers, argMax(symbol, recorded_at) AS symbol, max(decimals) AS decimals,
     max(recorded_at) AS last_at
   FROM treasury_flows FINAL WHERE kind != 'spam' AND ${isWanted}
-  GROUP BY dao, chain, contract_address, day, kind_place, side
+  GROUP BY dao, chain, contract_address, day, kind_place, side, is_swapped
 )
 GROUP BY dao, chain, contract_address`
 
@@ -92,6 +94,7 @@ function toAssetFlows(
     day: day * DAY_MS,
     kind: FLOW_KINDS[row.kinds[at] ?? 0] ?? 'spam',
     side: FLOW_SIDES[row.sides[at] ?? 0] ?? 'in',
+    isSwapped: row.swapped[at] ?? false,
     units: BigInt(row.units[at] ?? 0),
     transfers: row.transfers[at] ?? 0,
     priceUsd: prices?.get(day) ?? null,

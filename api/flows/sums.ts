@@ -15,6 +15,8 @@ export interface DayFlow {
   readonly day: number
   readonly kind: FlowKind
   readonly side: (typeof FLOW_SIDES)[number]
+  /** Whether its transaction also moved another asset the other way: a swap, a wrap or a stake. */
+  readonly isSwapped: boolean
   /** Sum of the quantities in base units. */
   readonly units: bigint
   readonly transfers: number
@@ -83,11 +85,11 @@ export const toTokens = (units: bigint, decimals: number): number => Number(`${u
 
 export const toAssetKey = ({ chain, contract }: AssetKey): string => `${chain}/${contract}`
 
-/** Transfers between own addresses change no total, and the parts of a swap replace one asset by another. */
-const isCounted = (kind: FlowKind, by: FlowGroup): boolean => {
+/** Transfers between own addresses change no total, and the parts of a swap or a wrap replace one asset by another. */
+const isCounted = ({ kind, isSwapped }: DayFlow, by: FlowGroup): boolean => {
   if (kind === 'spam') return false
   if (kind === 'internal') return by === 'kind'
-  return kind !== 'swap' || by !== 'total'
+  return by !== 'total' || !(isSwapped || kind === 'swap')
 }
 
 /** The values of one side. `usd` is that of the transfers with a price. */
@@ -124,7 +126,7 @@ export function sumFlows(
   for (const asset of assets)
     for (const flow of asset.days) {
       const at = toFlowBucket(flow.day, interval)
-      if (at < range.from || at >= range.to || !isCounted(flow.kind, by)) continue
+      if (at < range.from || at >= range.to || !isCounted(flow, by)) continue
       const key = `${at} ${by === 'kind' ? flow.kind : by === 'asset' ? toAssetKey(asset) : ''}`
       let group = groups.get(key)
       if (group === undefined) {
