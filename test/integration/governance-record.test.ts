@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { governanceRecordRoute } from '../../api/routes/daos/governance/record.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { getDao } from '../support/entities.ts'
@@ -12,6 +13,9 @@ const C = `0x${'c'.repeat(40)}`
 const config = createTestConfig()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
+const feed = createHandFeed()
+/** The names of all statements so far. */
+const statements: string[] = []
 
 const at = (day: string, hour = '00:00') => `2024-${day} ${hour}:00.000`
 const CHOICES = ['For', 'Against', 'Abstain']
@@ -110,15 +114,11 @@ beforeAll(async () => {
       { dao: dao.key, space: dao.votingToken?.space, kind: 'reading', at: at('06-01', '12:00') },
     ],
   })
-  const db = {
-    ...database.db,
-    rows: (one: never) =>
-      database.db.rows(one).catch((error: unknown) => {
-        console.error('DEBUG', String(error), String((error as Error).cause).slice(0, 1500))
-        throw error
-      }),
+  const rows: Database['rows'] = (statement) => {
+    statements.push(statement.name)
+    return database.db.rows(statement)
   }
-  api = await startApi({ config, ...database, db: db as never, changeFeed: createHandFeed(), now: () => NOW })
+  api = await startApi({ config, ...database, db: { ...database.db, rows }, changeFeed: feed, now: () => NOW })
 })
 
 afterAll(async () => {
@@ -207,6 +207,22 @@ describe('/data/daos/governance/record', () => {
       rank: null,
     })
     expect(record.participationByPower).toBeNull()
+  })
+
+  it('reads only the votes of a second person of the same range, until governance or delegations change', async () => {
+    const range = 'start=2024-03-02&end=2024-05-30'
+    const toRead = async (address: string) => {
+      const before = statements.length
+      await getRecord(`address=${address}&${range}`)
+      return statements.slice(before).sort()
+    }
+    const record = 'governance-record'
+    await toRead(A)
+    expect(await toRead(B)).toEqual([record])
+    feed.commit('governance')
+    expect(await toRead(C)).toEqual(['governance-range', 'governance-readings', record])
+    feed.commit('delegations')
+    expect(await toRead(A)).toEqual(['delegation-reading', 'governance-powers', record])
   })
 
   it('is a table with a row for each proposal in other formats', async () => {
