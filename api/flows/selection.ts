@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import {
+  FLOW_CHAIN_ID,
   FLOW_DIRECTIONS,
   FLOW_KINDS,
   type FlowDirection,
@@ -8,6 +9,7 @@ import {
   MOST_LABEL,
   TREASURY_FLOW_VALUES,
 } from '../../shared/datasets/treasury-flows.ts'
+import { toChainParams } from '../../shared/datasets/treasury-holdings.ts'
 import { END_OF_TIME, isWithin, type TimeRange } from '../../shared/intervals.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -99,14 +101,13 @@ export interface FlowSelection {
 export const FLOW_VALUES = {
   ...TREASURY_FLOW_VALUES,
   dao: '{id: String}',
-  chain: "transform(toString(f.chain), {chains: Array(String)}, {chain_ids: Array(String)}, '')",
+  chain: FLOW_CHAIN_ID,
 }
 
 /** The parameters of `FLOW_VALUES`. */
-export const toFlowParams = (dao: Dao, { chains }: Registry) => ({
+export const toFlowParams = (dao: Dao, registry: Registry) => ({
   ...{ dao: dao.key, id: dao.id },
-  chains: chains.map(({ slug }) => slug),
-  chain_ids: chains.map(({ id }) => id),
+  ...toChainParams(registry),
 })
 
 /** The filters as SQL. Without `spam`, spam is excluded unless the kind selects it. */

@@ -160,6 +160,9 @@ export const TREASURY_FLOW_VALUES = {
   swapGroup: "nullIf(f.swap_group, '')",
 } as const satisfies Readonly<Record<keyof typeof treasuryFlow.shape, string>>
 
+/** SQL for the id of the chain of a transfer; parameters of `toChainParams`. */
+export const FLOW_CHAIN_ID = "transform(toString(f.chain), {chains: Array(String)}, {chain_ids: Array(String)}, '')"
+
 /** SQL of `exactQuantity`. */
 export const EXACT_QUANTITY = `if(isNull(f.decimals), NULL, ${toDecimalText('f.base_units', 'assumeNotNull(f.decimals)')})`
 

@@ -24,6 +24,7 @@ import { storeEveryDataset } from '../support/every-dataset.ts'
 import { storeQuotes } from '../support/quotes.ts'
 import { silent } from '../support/silent.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
+import { toFlow } from '../support/stored-flows.ts'
 
 /** The months before and after the first of March have rows. */
 const NOW = Date.parse('2024-03-03T12:02:30Z')
@@ -96,6 +97,7 @@ beforeAll(async () => {
     ]),
   )
   await coverHolders()
+  await storePaidFlows()
   api = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW })
   await run()
 })
@@ -122,6 +124,18 @@ async function coverHolders(): Promise<void> {
     tokenHolders,
     keys.map((entity) => ({ entity, ...report })),
   )
+}
+
+/** A payment of the treasury with a price, and spam. */
+async function storePaidFlows(): Promise<void> {
+  const address = (end: string) => `0x${end.padStart(40, '0')}`
+  const flow = {
+    ...{ dao: database.registry.daoBySlug.get('ens')?.key ?? 0, wallet: address('1'), counterparty: address('2') },
+    ...{ at: '2024-03-02T10:00:00.000Z', contract_address: '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48' },
+    ...{ symbol: 'USDC', decimals: 6, base_units: '2500000', kind: 'spending' as const },
+  }
+  const rows = [toFlow(100, flow), toFlow(101, { ...flow, kind: 'spam', rule: 'zero-quantity', base_units: '0' })]
+  await database.writer.insert({ table: 'treasury_flows', rows })
 }
 
 const listed = () => database.registry.daos.filter(({ live, token }) => live && token !== null)
@@ -266,6 +280,93 @@ describe('publish', () => {
       expect(rows.map(({ id }) => id).sort()).toEqual(records.map(({ _id }) => _id).sort())
       expect(records.length).toBeGreaterThan(3)
     }
+  })
+
+  it('has the transfers of treasuries as the API has them, without spam', async () => {
+    const dao = database.registry.daoBySlug.get('ens')
+    const records = (await get(`/data/daos/treasury/flows?id=${dao?.id}&exact=true&limit=1000`)) as Record<
+      string,
+      unknown
+    >[]
+    const rows = await query('SELECT * FROM treasury_flows ORDER BY recorded_at DESC')
+    expect(
+      rows.map((row) => ({
+        ...{ _id: row.flow_id, dao: row.dao_id, recordedAt: toIso(row.recorded_at), chain: row.chain_id },
+        ...{ transactionHash: row.transaction_hash, wallet: row.wallet, direction: row.direction, leg: row.leg },
+        ...{ symbol: row.symbol, contractAddress: row.contract_address, quantity: toNumber(row.quantity) },
+        ...{ priceUsd: toNumber(row.price_usd), valueUsd: toNumber(row.value_usd), counterparty: row.counterparty },
+        ...{ counterpartyLabel: row.counterparty_label, kind: row.kind, category: row.category, rule: row.rule },
+        ...{ proposal: row.proposal_id, swapGroup: row.swap_group, quantityExact: row.quantity_exact },
+      })),
+    ).toEqual(records)
+    const values = records.map(({ valueUsd }) => valueUsd)
+    expect([values.includes(null), values.some((value) => Number(value) > 0)]).toEqual([true, true])
+    expect(new Set(rows.map((row) => row.kind))).toEqual(new Set(['income', 'spending']))
+    expect(new Set(rows.map((row) => row.month)).size).toBe(3)
+  })
+
+  it('has the delegations of the API, and none of a token that was not read completely', async () => {
+    const { registry, writer } = database
+    const unread = { ...registry.daoBySlug.get('aave')?.votingToken, space: 'eip155:1:0x2' }
+    await writer.insert({
+      table: 'delegations_in',
+      rows: [
+        {
+          ...{ dao: registry.daoBySlug.get('aave')?.key, space: unread.space, at: new Date(NOW).toISOString() },
+          ...{ kind: 'delegation', block_number: 99, log_index: 1, tx: `0x${'2'.repeat(64)}` },
+          ...{ delegator: `0x${'7'.repeat(40)}`, from_delegate: '', to_delegate: `0x${'8'.repeat(40)}` },
+        },
+      ],
+    })
+    at += 60_000
+    await run()
+    const rows = await query('SELECT * FROM delegations ORDER BY recorded_at DESC')
+    for (const slug of ['aave', 'uniswap']) {
+      const id = registry.daoBySlug.get(slug)?.id
+      const records = (await get(`/data/daos/governance/delegations?id=${id}&limit=1000`)) as object[]
+      const own = rows.filter((row) => row.dao_id === id)
+      expect(
+        own.map((row) => ({
+          ...{ _id: row.delegation_id, recordedAt: toIso(row.recorded_at), delegator: row.delegator },
+          ...{ from: row.from_delegate, to: row.to_delegate, transactionHash: row.transaction_hash },
+        })),
+      ).toEqual(records)
+      expect(records).toHaveLength(5)
+    }
+    expect(rows).toHaveLength(10)
+  })
+
+  it('has the elements of each composition of the Index', async () => {
+    const compositions = database.registry.index.compositions.filter(({ validFrom }) => validFrom <= Date.now())
+    const rows = await query('SELECT * FROM index_elements ORDER BY valid_from, token_id')
+    const expected = compositions.flatMap(({ id, validFrom, elements }, place) =>
+      elements.map(({ token, quantity }) => ({
+        ...{ composition: id, token: token.id, symbol: token.symbol, quantity: Number(quantity) },
+        from: new Date(validFrom).toISOString(),
+        to:
+          compositions[place + 1] === undefined
+            ? null
+            : new Date(compositions[place + 1]?.validFrom ?? 0).toISOString(),
+      })),
+    )
+    const found = rows.map((row) => ({
+      ...{ composition: row.composition, token: row.token_id, symbol: row.token_symbol },
+      ...{ quantity: toNumber(row.quantity), from: toIso(row.valid_from) },
+      to: row.valid_to === null ? null : toIso(row.valid_to),
+    }))
+    const toText = (rows: object[]) => rows.map((row) => JSON.stringify(Object.entries(row).sort())).sort()
+    expect(toText(found)).toEqual(toText(expected))
+    expect(found.length).toBeGreaterThan(5)
+    // The compositions that had started by the time of the API's answer.
+    const answered = (await get('/data/index/compositions')) as { _id: string; elements: { quantity: number }[] }[]
+    expect(answered.length).toBeGreaterThan(0)
+    for (const { _id, elements } of answered)
+      expect(
+        found
+          .filter(({ composition }) => composition === _id)
+          .map(({ quantity }) => quantity)
+          .sort(),
+      ).toEqual(elements.map(({ quantity }) => quantity).sort())
   })
 
   it('sorts the rows of each file by entity and time', async () => {

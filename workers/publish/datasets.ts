@@ -2,19 +2,7 @@ import { DAO_VALUES, daoRecord, FROM_DAOS } from '../../shared/datasets/dao-reco
 import { DEX_TRADE_VALUES, dexTrade, dexTrades } from '../../shared/datasets/dex-trades.ts'
 import { discordSeries } from '../../shared/datasets/discord.ts'
 import { feesSeries } from '../../shared/datasets/fees.ts'
-import { governance } from '../../shared/datasets/governance.ts'
-import {
-  FROM_PROPOSALS,
-  proposalOfSource,
-  selectVotes,
-  toProposalValues,
-  VOTE_VALUES,
-  voteOfSource,
-} from '../../shared/datasets/governance-records.ts'
-import { COUNTED, OF_SCOPE, SOURCES, toScope } from '../../shared/datasets/governance-scope.ts'
 import { holdersSeries } from '../../shared/datasets/holders.ts'
-import { indexPoint, indexPoints, selectIndexPoints } from '../../shared/datasets/index-points.ts'
-import { indexToken, indexTokenRecord, selectIndexToken } from '../../shared/datasets/index-token.ts'
 import { marketCapSeries } from '../../shared/datasets/market-cap.ts'
 import { pricePoint, selectPricePoints, toPriceRows } from '../../shared/datasets/price-points.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
@@ -22,32 +10,18 @@ import { daoRatings, ratingRecord } from '../../shared/datasets/ratings.ts'
 import { telegramSeries } from '../../shared/datasets/telegram.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { FROM_TOKENS, TOKEN_FACTS, tokenRecord } from '../../shared/datasets/token-records.ts'
-import { daoTreasury, treasurySeries } from '../../shared/datasets/treasury.ts'
-import { dailyHolding, selectDailyHoldings, toChainParams } from '../../shared/datasets/treasury-holdings.ts'
 import { treasuryValueSeries } from '../../shared/datasets/treasury-value.ts'
 import { twitterSeries } from '../../shared/datasets/twitter.ts'
 import { twitterSampleSeries, twitterSentimentSeries } from '../../shared/datasets/twitter-sentiment.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
-import type { Registry } from '../../shared/registry/registry.ts'
-import {
-  type Columns,
-  DAY,
-  documented,
-  from,
-  type Published,
-  publishSeries,
-  RANGE,
-  toValues,
-} from './define-published.ts'
+import { type Columns, DAY, from, type Published, publishSeries, RANGE, toValues } from './define-published.ts'
+import { governanceFiles } from './governance-files.ts'
+import { indexFiles } from './index-files.ts'
+import { treasuryFiles } from './treasury-files.ts'
 
 const toPublishedPrices = (interval: Interval) =>
   `SELECT token AS key, bucket AS timestamp, as_of AS observed_at, * EXCEPT (token, bucket, as_of)
 FROM (${selectPricePoints(interval, RANGE)})`
-
-const allGovernance = ({ daos }: Registry) => ({ ...toScope(daos, SOURCES) })
-const proposals = { table: 'dao_proposals', time: 'created_at' }
-const votes = { table: 'dao_cast_votes', time: 'created_at' }
-const ofIndex = ({ index }: Registry) => ({ entities: [index.key] })
 
 const TOKENS: Columns<typeof TOKEN_FACTS> = [
   ['contract_address', 'contractAddress'],
@@ -75,32 +49,6 @@ const DEX_TRADES: Columns<typeof DEX_TRADE_VALUES> = [
   ['amount_usd', 'amountUsd'],
   ['price', 'price'],
 ]
-const PROPOSALS: Columns<ReturnType<typeof toProposalValues>> = [
-  ['created_at', 'createdAt'],
-  ['proposal_id', '_id'],
-  ['title', 'title'],
-  ['author', 'author'],
-  ['choices', 'choices'],
-  ['scores', 'scores'],
-  ['scores_total', 'scoresTotal'],
-  ['votes', 'votes'],
-  ['quorum', 'quorum'],
-  ['starts_at', 'startsAt'],
-  ['ends_at', 'endsAt'],
-  ['source', 'source'],
-  ['outcome', 'outcome'],
-]
-const VOTES: Columns<typeof VOTE_VALUES> = [
-  ['created_at', 'createdAt'],
-  ['vote_id', '_id'],
-  ['proposal_id', 'proposal'],
-  ['voter', 'voter'],
-]
-const VOTES_AFTER_CHOICE: Columns<typeof VOTE_VALUES> = [
-  ['voting_power', 'votingPower'],
-  ['source', 'source'],
-]
-
 /** Every dataset of the publication, in the order in which it is written. */
 export const published: readonly Published[] = [
   {
@@ -151,31 +99,7 @@ export const published: readonly Published[] = [
     columns: from(dexTrade, DEX_TRADES),
     order: ['trade_id'],
   },
-  publishSeries(treasurySeries, 'The value of each treasury by day. The same points as /data/daos/treasury/historic.'),
-  {
-    name: 'treasury-holdings',
-    description:
-      'The assets of each treasury by day and chain, all addresses added up. The same records as /data/daos/treasury/holdings/historic.',
-    of: daoTreasury,
-    about: 'dao',
-    extent: () => daoTreasury.series,
-    params: toChainParams,
-    rows: () => `SELECT dao AS key, ${DAY} AS day, symbol, token AS token_id, contract AS contract_address, chain AS chain_id, kind, quantity,
-  price_usd, value_usd
-FROM (${selectDailyHoldings(`SELECT dao, observed_at, holdings, tokens FROM dao_treasuries FINAL WHERE ${RANGE('observed_at')}`)})`,
-    columns: from(dailyHolding, [
-      ['day', 'recordedAt'],
-      ['symbol', 'symbol'],
-      ['token_id', 'token'],
-      ['contract_address', 'contractAddress'],
-      ['chain_id', 'chain'],
-      ['kind', 'kind'],
-      ['quantity', 'quantity', 'tokens'],
-      ['price_usd', 'priceUsd', 'USD'],
-      ['value_usd', 'valueUsd', 'USD'],
-    ]),
-    order: ['symbol', 'chain_id', 'contract_address', 'quantity'],
-  },
+  ...treasuryFiles,
   publishSeries(
     feesSeries,
     'Fees and revenue of the protocols of each DAO by day. The same points as /data/daos/fees/historic.',
@@ -232,38 +156,7 @@ FROM dao_ratings FINAL WHERE ${RANGE('observed_at')}`,
     'The mood of posts about DAOs by day. The same points as /data/daos/socials/historic-twitter-sentiment, with their samples.',
     [twitterSampleSeries],
   ),
-  {
-    name: 'proposals',
-    description:
-      'Proposals of each DAO on Snapshot and on its governors, by the month in which they were made. The same proposals as /data/daos/governance/proposals with source=all.',
-    of: governance,
-    about: 'dao',
-    extent: () => proposals,
-    params: allGovernance,
-    rows: () => `WITH ${COUNTED}
-SELECT p.dao AS key, ${toValues(toProposalValues("now64(3, 'UTC')"), PROPOSALS)}
-${FROM_PROPOSALS(RANGE('created_at'))}`,
-    columns: from(proposalOfSource, PROPOSALS),
-    order: ['proposal_id'],
-  },
-  {
-    name: 'votes',
-    description:
-      'Votes in each DAO on Snapshot and on its governors. The same votes as /data/daos/governance/votes with source=all.',
-    of: governance,
-    about: 'dao',
-    extent: () => votes,
-    params: allGovernance,
-    rows: () => `SELECT v.dao AS key, ${toValues(VOTE_VALUES, VOTES)}, nullIf(nullIf(v.choice, ''), 'null') AS choice,
-  ${toValues(VOTE_VALUES, VOTES_AFTER_CHOICE)}
-FROM (${selectVotes(`${OF_SCOPE} AND ${RANGE('created_at')}`)}) AS v`,
-    columns: [
-      ...from(voteOfSource, VOTES),
-      { name: 'choice', description: `As JSON. ${documented(voteOfSource, 'choice')}` },
-      ...from(voteOfSource, VOTES_AFTER_CHOICE),
-    ],
-    order: ['vote_id'],
-  },
+  ...governanceFiles,
   publishSeries(
     marketCapSeries,
     'The market cap of all tokens together by day. The same points as /data/aggregated/market-cap.',
@@ -272,33 +165,5 @@ FROM (${selectVotes(`${OF_SCOPE} AND ${RANGE('created_at')}`)}) AS v`,
     treasuryValueSeries,
     'The value of all treasuries together by day. The same points as /data/aggregated/treasury-value.',
   ),
-  {
-    name: 'index',
-    description: 'The value of the Index in each slot. The same points as /data/index/historic.',
-    of: indexPoints,
-    extent: () => indexPoints.series,
-    params: ofIndex,
-    rows: () =>
-      `SELECT index_key AS key, created_at, value_usd, toString(r.composition) AS composition FROM (${selectIndexPoints(RANGE)}) AS r`,
-    columns: from(indexPoint, [
-      ['created_at', 'createdAt'],
-      ['value_usd', 'valueUsd'],
-      ['composition', 'composition'],
-    ]),
-  },
-  {
-    name: 'index-token',
-    description: 'The Index Token at each block that was read, as /data/index/token-data has the newest.',
-    of: indexToken,
-    extent: () => indexToken.series,
-    params: ofIndex,
-    rows: () => `SELECT index_key AS key, created_at, toDecimal128(r.value, 18) AS value, toDecimal128(r.total_supply, 18) AS total_supply, value_usd
-FROM (${selectIndexToken(RANGE('created_at'))}) AS r`,
-    columns: from(indexTokenRecord, [
-      ['created_at', 'createdAt'],
-      ['value', 'value', 'ETH'],
-      ['total_supply', 'totalSupply', 'tokens'],
-      ['value_usd', 'valueUsd'],
-    ]),
-  },
+  ...indexFiles,
 ]

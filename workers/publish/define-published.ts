@@ -78,6 +78,8 @@ export const from = (record: z.ZodObject, columns: Columns): Column[] =>
   })
 
 const asMoment = (parameter: string) => `{${parameter}: DateTime64(3, 'UTC')}`
+/** The start of the rows' range in `rows`. */
+export const MOMENT_FROM = asMoment('from')
 export const RANGE = (time: string) => `${time} >= ${asMoment('from')} AND ${time} < ${asMoment('to')}`
 /** A day in UTC: a date, so that it is the same day in every time zone of a reader. */
 const asDay = (sql: string) => `toDate32(${sql}, 'UTC')`

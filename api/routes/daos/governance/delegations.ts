@@ -1,24 +1,10 @@
-import { z } from 'zod'
-import { delegations } from '../../../../shared/datasets/delegations.ts'
-import { toIdSql } from '../../../../shared/ids.ts'
-import { idValue, timeValue } from '../../../../shared/record-values.ts'
+import { DELEGATION_VALUES, delegation, delegations } from '../../../../shared/datasets/delegations.ts'
 import { answerTokenEvents } from '../../../governance/delegates.ts'
 import { page } from '../../../parameters/kinds.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { delegatingDaoKind } from '../../../route/entities.ts'
 
-const delegation = z
-  .strictObject({
-    _id: idValue.describe('Id of the event.'),
-    recordedAt: timeValue.describe('Time of the block.'),
-    delegator: z.string().describe('Account that delegates, in lower case.'),
-    from: z.string().nullable().describe('Previous delegate; null if there was none.'),
-    to: z.string().nullable().describe('New delegate; null if there is none.'),
-    transactionHash: z.string().describe('The transaction.'),
-  })
-  .meta({ id: 'GovernanceDelegation', description: 'A change of the delegate of an account.' })
-
-const VALUES = `${toIdSql("'delegation'", 'dao', 'space', 'block_number', 'log_index')}, toDateTime64(at, 3, 'UTC'), delegator, nullIf(from_delegate, ''), nullIf(to_delegate, ''), tx`
+const VALUES = Object.values(DELEGATION_VALUES).join(', ')
 
 export const governanceDelegationsRoute = defineRoute({
   operation: 'listDaoDelegations',
