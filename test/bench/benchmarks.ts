@@ -12,6 +12,7 @@ import { overload } from './overload.ts'
 import { page } from './page.ts'
 import { plain } from './plain.ts'
 import { publication } from './publication.ts'
+import { rawAnswers } from './raw-answers.ts'
 import { replay } from './replay.ts'
 import { scale } from './scale.ts'
 import { sentiment } from './sentiment.ts'
@@ -34,6 +35,7 @@ export const benchmarks = [
   scale,
   backfill,
   slots,
+  rawAnswers,
   replay,
   dexData,
   delegates,

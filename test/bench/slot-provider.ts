@@ -7,15 +7,18 @@ export interface SlotProvider {
   readonly url: string
   /** Sets the delay of later responses. */
   answerAfter(ms: number): void
+  /** Sets the time of later quotes, in Unix milliseconds. A slot has no use for older ones. */
+  quoteAt(at: number): void
   close(): Promise<void>
 }
 
 /** Serves CoinMarketCap's latest quotes of any ids, and Moralis' holders of any token; nothing else. */
 export async function startSlotProvider(): Promise<SlotProvider> {
   let waitMs = 0
+  let quotedAt = 0
   const server = createServer(async (request, response) => {
     const url = new URL(request.url ?? '/', 'http://provider')
-    const body = toAnswer(url)
+    const body = toAnswer(url, quotedAt)
     if (body === undefined) return void response.writeHead(404).end()
     if (waitMs > 0) await setTimeout(waitMs)
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body))
@@ -27,6 +30,9 @@ export async function startSlotProvider(): Promise<SlotProvider> {
     answerAfter: (ms) => {
       waitMs = ms
     },
+    quoteAt: (at) => {
+      quotedAt = at
+    },
     close: async () => {
       server.close()
       server.closeAllConnections()
@@ -35,8 +41,8 @@ export async function startSlotProvider(): Promise<SlotProvider> {
   }
 }
 
-function toAnswer({ pathname, searchParams }: URL): object | undefined {
-  if (pathname.endsWith('/quotes/latest')) return toQuotes(searchParams.get('id')?.split(',') ?? [])
+function toAnswer({ pathname, searchParams }: URL, quotedAt: number): object | undefined {
+  if (pathname.endsWith('/quotes/latest')) return toQuotes(searchParams.get('id')?.split(',') ?? [], quotedAt)
   if (pathname.endsWith('/owners')) return OWNERS
   return pathname.endsWith('/holders') ? { totalHolders: 1_023_500 } : undefined
 }
@@ -52,7 +58,7 @@ const OWNERS = {
   })),
 }
 
-function toQuotes(ids: readonly string[]): object {
+function toQuotes(ids: readonly string[], quotedAt: number): object {
   const data = ids.map((id) => {
     const price = 1 + (Number(id) % 97) / 7
     const quote = {
@@ -64,7 +70,7 @@ function toQuotes(ids: readonly string[]): object {
       percent_change_24h: -2.3456789,
       percent_change_7d: 3.456789,
       percent_change_30d: -4.56789,
-      last_updated: '2024-05-06T07:04:00.000Z',
+      last_updated: new Date(quotedAt).toISOString(),
     }
     return { id: Number(id), total_supply: 1.3e9, circulating_supply: 760_000_000, max_supply: null, quote: [quote] }
   })

@@ -43,7 +43,7 @@ async function measure(database: BenchDatabase, { quick, say }: BenchContext): P
   const rows: BenchRow[] = []
   try {
     for (const tokens of quick ? [500, 5_000] : [500, 5_000, 100_000]) {
-      const tick = openTicks(database, { base: prices, tokens, redis: redis.url, provider: provider.url })
+      const tick = openTicks(database, { base: prices, tokens, redis: redis.url, provider })
       const times: number[] = []
       for (let round = -1; round < (quick ? 1 : 3); round += 1) {
         const taken = await tick.run(prices)
@@ -77,7 +77,7 @@ async function measureHolders(
   { redis, provider, rounds }: { redis: string; provider: SlotProvider; rounds: number },
 ): Promise<BenchRow> {
   const { tokens, callMs } = HOLDERS
-  const tick = openTicks(database, { base: holders, tokens, redis, provider: provider.url })
+  const tick = openTicks(database, { base: holders, tokens, redis, provider })
   provider.answerAfter(callMs)
   const [a, b] = [toSide('cut', tick.run, holders), toSide('one job', tick.run, toUncut(holders))]
   const what = `a slot of the holders of ${tokens.toLocaleString('en-US')} tokens, ${callMs} ms a call, ${CONCURRENCY} concurrent jobs`
@@ -94,20 +94,29 @@ const toSide = (name: string, run: (job: Job) => Promise<number>, job: Job): Sid
   measure: async () => (await run(job)) / 1000,
 })
 
+interface Ticks {
+  readonly base: Job
+  readonly tokens: number
+  readonly redis: string
+  readonly provider: SlotProvider
+  readonly settings?: Readonly<Record<string, string>>
+}
+
 /**
  * Slots of a job's dataset for `tokens` tokens, one after the other. `run` resolves with the duration of one, in
  * milliseconds.
  */
-function openTicks(
+export function openTicks(
   { config, db }: BenchDatabase,
-  { base, tokens, redis: url, provider }: { base: Job; tokens: number; redis: string; provider: string },
+  { base, tokens, redis: url, provider, settings: more = {} }: Ticks,
 ) {
   const all = loadLargeRegistry(tokens)
   const registry = { ...all, tokens: all.tokens.filter(isQuoted).slice(-tokens) }
   const settings = toSettings(config, {
     REDIS_URL: url,
     QUEUE_PREFIX: `bench-${base.name}-${tokens}`,
-    ...toProviderSettings(provider),
+    ...toProviderSettings(provider.url),
+    ...more,
   })
   const [redis, blocking] = [createRedis(url, silent), createRedis(url, silent, 'blocking')]
   const prefix = settings.redis.prefix
@@ -130,6 +139,7 @@ function openTicks(
   const queues = createQueues(base.name, redis, prefix)
   const run = async (job: Job) => {
     clock.now += INTERVAL_SECONDS[job.cadence] * 1000
+    provider.quoteAt(clock.now)
     const runner = createRunner(job, context)
     await runner.waitUntilReady()
     const startedAt = performance.now()

@@ -1,19 +1,23 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { DAY_MS, toBucketStart } from '../../shared/intervals.ts'
 import type { JobPayload } from '../../shared/queue/queues.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { readBodies, readRuns, type StoredRun } from '../../shared/store/store.ts'
+import { type RequestKey, readBodies, readRuns, type StoredAnswer, type StoredRun } from '../../shared/store/store.ts'
 import { checkAll, RECORDINGS, toCheckReport } from '../../workers/commands/replay-check.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
-import { writeFacts, writeRun } from '../../workers/run/recordings.ts'
+import prices from '../../workers/jobs/prices.ts'
+import { type BodyLine, openRecordings, readBody, writeFacts, writeRun } from '../../workers/run/recordings.ts'
+import { toContext } from '../../workers/run/replay-check.ts'
+import { decodeAnswers } from '../../workers/run/replay-decode.ts'
 import { runJob } from '../../workers/run/runner.ts'
 import { recordRegistry } from '../support/baseline.ts'
 import { toPendingReport } from '../support/pending-report.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { silent } from '../support/silent.ts'
 import { toStandInSettings } from '../upstream/settings.ts'
 
 const NOW = Date.parse('2024-05-06T07:05:09Z')
@@ -31,7 +35,7 @@ const ADDRESS = 'http://stand-in'
 /** The index token is valued with stored prices, and ratings are read from a file of the operator. */
 const NOT_RECORDED: readonly string[] = ['index-token', 'ratings']
 
-/** RECORD_ANSWERS=1 writes the project's recordings of the stand-in again, with the rows of today. */
+/** RECORD_ANSWERS=1 writes the project's recordings again, with the rows of today. */
 const isRecording = process.env.RECORD_ANSWERS !== undefined
 
 const collected = jobs.filter(({ computedFrom, name }) => computedFrom.length === 0 && !NOT_RECORDED.includes(name))
@@ -101,7 +105,9 @@ describe('recorded answers', () => {
     const stored = new Map<string, number>()
     for (const job of collected)
       for (const [name, payload] of listPayloads(job)) stored.set(`stand-in/${name}`, await record(job, name, payload))
-    const accepted = await checkAll({ datasets: [], folder, accepts: true })
+    const { recordings, skipped } = await checkAll({ datasets: [], folder, accepts: true })
+    const accepted = { recordings: recordings.filter(({ name }) => name.startsWith('stand-in/')), skipped: [] }
+    expect(skipped.filter((name) => name.startsWith('stand-in/'))).toEqual([])
     expect(Object.fromEntries(accepted.recordings.map(({ name, rows }) => [name, rows]))).toEqual(
       Object.fromEntries(stored),
     )
@@ -109,5 +115,98 @@ describe('recorded answers', () => {
     const withRows = accepted.recordings.filter(({ rows }) => rows > 0).map(({ dataset }) => dataset.name)
     expect(new Set(withRows)).toEqual(new Set(collected.map(({ dataset }) => dataset.name)))
     expect(readdirSync(set).filter((file) => file.endsWith('.rows.jsonl'))).toHaveLength(accepted.recordings.length)
+  })
+})
+
+const dataDir = resolve(process.env.UPSTREAM_DATA_DIR || '../shared/data')
+const isAbsent = !existsSync(join(dataDir, 'INDEX.md'))
+if (isAbsent) console.log(`recordings of real answers are not written: there are none in ${dataDir}`)
+
+interface FileCase {
+  readonly name: string
+  readonly job: Job
+  readonly collectedAt: number
+  readonly payload: JobPayload
+  /** Names of the entities. */
+  readonly of: readonly string[]
+  /** The body of each request whose path contains `path`. Other requests are refused. */
+  readonly files: readonly { readonly path: string; readonly file: string; readonly at: (string | number)[] }[]
+}
+
+const CHARTS = 'coingecko-market_chart-2022-defi_etf'
+const LISTED = Date.parse('2022-12-16T18:05:00Z')
+const FEW = ['Uniswap', 'Aave', 'Maker', 'Balancer', 'Loopring', 'Synthetix']
+const CASES: readonly FileCase[] = [
+  {
+    ...{ name: 'coinmarketcap-slot', job: prices, collectedAt: LISTED + 141_000, of: FEW },
+    payload: { kind: 'slot', slot: LISTED },
+    files: [{ path: '/quotes/latest', file: 'fixtures-coinmarketcap/listings_latest_2022-12-16.json', at: [] }],
+  },
+  {
+    ...{ name: 'coingecko-range', job: prices, collectedAt: Date.parse('2022-12-01'), of: FEW },
+    payload: { kind: 'range', from: Date.parse('2022-02-01'), to: Date.parse('2022-03-01'), interval: '1d' },
+    files: ['uniswap', 'aave', 'maker', 'balancer', 'loopring', 'havven'].map((id) => ({
+      ...{ path: `/coins/${id}/market_chart`, file: `${CHARTS}/${id}.json`, at: [] },
+    })),
+  },
+]
+
+const REFUSED: BodyLine = { hash: 'refused', body: '{}' }
+
+/** Records the run that a job would do if the providers answered with these files. */
+async function recordFiles(own: string, { name, job, collectedAt, payload, of, files }: FileCase): Promise<void> {
+  const [opened] = openRecordings(folder, dataDir).filter((one) => one.name === 'recorded')
+  if (opened === undefined) throw new Error('the set was not written')
+  const context = toContext(opened, silent)
+  const entities = job.entities(context.registry).filter((one) => of.includes(one.name))
+  const lines = new Map<string, BodyLine>([[REFUSED.hash, REFUSED]])
+  const answers: StoredAnswer[] = []
+  const run: StoredRun = {
+    ...{ run: '', job: job.name, from: collectedAt, to: collectedAt, collectedAt, decoder: '', state: {}, answers: [] },
+    payload: { ...payload, entities: entities.map(({ id }) => id) },
+    outcome: { rows: [], failures: [], refused: [], implausible: [] },
+  }
+  const source = {
+    readBodies: async (hashes: readonly string[]) =>
+      new Map(hashes.flatMap((one) => lines.get(one) ?? []).map((line) => [line.hash, readBody(line, dataDir)])),
+    readLast: async ({ provider, method, host, path, query, sent }: RequestKey) => {
+      const found = files.find((one) => path.includes(one.path))
+      const line = found === undefined ? REFUSED : { hash: `${found.file}#${found.at.join('.')}`, ...found }
+      if ('file' in line) lines.set(line.hash, { hash: line.hash, file: line.file, at: line.at })
+      const status = found === undefined ? 403 : 200
+      const stamp = { hash: line.hash, status, contentType: 'application/json', code: '', reason: '' }
+      const request = { provider, method, host, path, query, sent }
+      answers.push({ ...request, ...stamp, receivedAt: collectedAt, attempt: 1, bytes: 0, entities: [] })
+      return stamp
+    },
+  }
+  const { collected } = await decodeAnswers(job, run, context, source)
+  const failures = collected.failures.map(({ provider, reason }) => ({ provider, reason: reason.message }))
+  const done = { ...run, answers, outcome: { ...run.outcome, failures } }
+  writeRun(own, name, { dataset: job.dataset.name, run: done }, [...lines.values()])
+}
+
+describe.skipIf(isAbsent)('recorded answers of the data folder', () => {
+  it('are named by the recordings, whose accepted rows have hashes', async () => {
+    const own = join(folder, 'recorded')
+    if (isRecording) rmSync(own, { recursive: true, force: true })
+    mkdirSync(own, { recursive: true })
+    writeFacts(own, {
+      ...{ about: 'Real answers, in the optional data folder.', registry: '../stand-in/registry', hasHashes: true },
+      settings: { COINMARKETCAP_API_KEY: 'any', MORALIS_API_KEY: 'any' },
+    })
+    for (const one of CASES) await recordFiles(own, one)
+    await checkAll({ datasets: [], folder, dataDir, accepts: true })
+    const { recordings, skipped } = await checkAll({ datasets: [], folder, dataDir, accepts: false })
+    const found = recordings.filter(({ name }) => name.startsWith('recorded/'))
+    expect(found.map(({ name, differences, failure }) => ({ name, differences, failure }))).toEqual(
+      CASES.map(({ name }) => ({ name: `recorded/${name}`, differences: [], failure: undefined })).sort((a, b) =>
+        a.name < b.name ? -1 : 1,
+      ),
+    )
+    expect(found.every(({ rows }) => rows > 0)).toBe(true)
+    expect(skipped).toEqual([])
+    const without = await checkAll({ datasets: [], folder, dataDir: folder, accepts: false })
+    expect(without.skipped).toEqual(found.map(({ name }) => name))
   })
 })

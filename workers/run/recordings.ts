@@ -37,7 +37,7 @@ const bodyLine = z.union([
   /** A body in a file of the data folder, or a part of it: the path of its members. */
   z.strictObject({ hash: z.string(), file: z.string(), at: z.array(z.union([z.string(), z.int()])) }),
 ])
-type BodyLine = z.infer<typeof bodyLine>
+export type BodyLine = z.infer<typeof bodyLine>
 
 const row = z.record(z.string(), z.unknown())
 /** A decoded row as JSON has it, with its provider. */
@@ -140,7 +140,8 @@ function parseLine<S extends z.ZodType>(file: string, schema: S, text: string): 
   }
 }
 
-function readBody(line: BodyLine, dataDir: string): StoredBody {
+/** Returns the body of a line. */
+export function readBody(line: BodyLine, dataDir: string): StoredBody {
   const body = 'body' in line ? line.body : readPart(join(dataDir, line.file), line.at)
   return { hash: line.hash, body, bytes: Buffer.byteLength(body), omitted: '' }
 }

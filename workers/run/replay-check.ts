@@ -65,7 +65,8 @@ export async function checkRecordings({ folder, dataDir, ...options }: CheckOpti
   return { recordings, skipped }
 }
 
-function toContext({ name, settings, registry }: RecordingSet, log: Logger): DecodeContext {
+/** The settings and the registry of a set. */
+export function toContext({ name, settings, registry }: RecordingSet, log: Logger): DecodeContext {
   return {
     config: parseConfig(settings),
     registry: loadRegistry(registry),
@@ -123,7 +124,7 @@ function toHashes({ entity, series }: Dataset, one: RecordedRow): RecordedRow {
  * Compares rows by entity and time. Of several rows with the same entity and time, equal ones are matched first, the
  * others in their order.
  */
-export function compareRecorded(
+function compareRecorded(
   { entity, series }: Dataset,
   before: readonly RecordedRow[],
   after: readonly RecordedRow[],
