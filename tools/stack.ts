@@ -105,8 +105,8 @@ async function toUpstream(): Promise<{ part: Part; url: string }> {
 }
 
 /**
- * The demo's history: daily from the API's earliest start, hourly for 90 days, 5-minute for the last 31. In the older
- * ranges the index has a point wherever its members have prices.
+ * The demo's history: prices daily from the API's earliest start, hourly for 90 days, 5-minute for the last 31; a year of
+ * treasuries. In the older ranges the index has a point wherever its members have prices.
  */
 async function backfillDemo(config: Config): Promise<void> {
   const registry = loadRegistry()
@@ -119,12 +119,13 @@ async function backfillDemo(config: Config): Promise<void> {
     plan('prices', '1h', daysAgo(90), daysAgo(31)),
     plan('prices', '5m', daysAgo(31)),
     plan('tvl', '1d', daysAgo(90)),
-    plan('treasury', '1d', daysAgo(90)),
+    // A runway divides by the payments of a year, which need the prices of the holdings of that year's days.
+    plan('treasury', '1d', daysAgo(370)),
     plan('fees', '1d', daysAgo(90)),
     // The jobs of these datasets are enqueued when prices and treasuries are stored. The datasets are planned here too,
     // so that the history counts as complete only after them.
     plan('market-cap', '1d', HISTORY_START),
-    plan('treasury-value', '1d', daysAgo(90)),
+    plan('treasury-value', '1d', daysAgo(370)),
     plan('index', '5m', daysAgo(31)),
   ]
   const redis = createRedis(config.redis.url, createLog('backfill', 'error'))

@@ -1,9 +1,11 @@
 import { z } from 'zod'
+import { governance } from '../../shared/datasets/governance.ts'
 import { READINGS, type Scope, SOURCES, toScope } from '../../shared/datasets/governance-scope.ts'
+import { governors } from '../../shared/datasets/governors.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/store.ts'
-import type { CacheReader } from '../cache/cache.ts'
+import type { CacheReader, Sized } from '../cache/cache.ts'
 import { oneOf, time } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
 import { toNoData, toSources } from './counted.ts'
@@ -73,6 +75,25 @@ WHERE has({own_spaces: Array(String)}, space) GROUP BY space`,
   return new Map(rows.map(({ space, read_at }) => [space, read_at]))
 }
 
+interface CachedProposals extends Sized {
+  readonly readings: ReadonlyMap<string, number>
+  readonly proposals: readonly ListedProposal[]
+}
+
+type RangeParams = Scope & { readonly from: number; readonly to: number; readonly now: number }
+
+/** The readings and the proposals of a range. A range that is over is cached. */
+async function loadProposals(call: RangeCall, params: RangeParams): Promise<CachedProposals> {
+  const load = async (db: Database): Promise<CachedProposals> => {
+    const [readings, proposals] = await Promise.all([readReadings(db, params), readProposals(db, { ...params })])
+    return { size: JSON.stringify(proposals).length, readings, proposals }
+  }
+  const { from, to, now, own_spaces: spaces } = params
+  if (to > now) return load(call.db)
+  const key = `governance-range ${spaces.join(' ')} ${from} ${to}`
+  return call.cache.get(key, { datasets: [governance.name, governors.name] }, load, call)
+}
+
 /**
  * A proposal that ends after the last reading may be missing from the range. Votes last days, so it is known if the reading is
  * not older than this.
@@ -84,7 +105,7 @@ const LONGEST_LAG_MS = DAY_MS
  * @throws Problem `invalid_parameter` if it ends before it starts, `no_data` if no source was ever read.
  */
 export async function toProposalRange(call: RangeCall): Promise<ProposalRange> {
-  const { db, found: dao, query, now } = call
+  const { found: dao, query, now } = call
   const hour = Math.floor(now() / HOUR_MS) * HOUR_MS
   const { end: to = hour, start: from = Math.max(0, to - DEFAULT_DAYS * DAY_MS) } = query
   if (to < from) throw new Problem('invalid_parameter', 'end must not be before start.', { param: 'end' })
@@ -99,10 +120,9 @@ export async function toProposalRange(call: RangeCall): Promise<ProposalRange> {
     now: now(),
     at: Math.min(to, now()),
   }
-  const [readings, delegationsReadAt, proposals] = await Promise.all([
-    readReadings(db, scope),
+  const [{ readings, proposals }, delegationsReadAt] = await Promise.all([
+    loadProposals(call, params),
     findDelegationsRead(call, dao),
-    readProposals(db, params),
   ])
   if (readings.size === 0) throw toNoData(dao, sources)
   const incomplete = sources.flatMap((source) => {

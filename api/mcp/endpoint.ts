@@ -75,8 +75,9 @@ const toHeaders = (flat: FlatHeaders): Headers => {
 }
 
 function toRefused(problem: Problem): Refused {
-  const { allowed = [], candidates = [], headers } = problem.particulars
+  const { param, allowed = [], candidates = [], headers } = problem.particulars
   const particulars = {
+    ...(param === undefined ? {} : { param }),
     ...(allowed.length > 0 ? { allowed: [...allowed] } : {}),
     ...(candidates.length > 0 ? { candidates: [...candidates] } : {}),
   }

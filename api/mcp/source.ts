@@ -27,6 +27,7 @@ export interface Source {
 const problem = z.object({
   code: z.string(),
   detail: z.string(),
+  param: z.string().optional(),
   allowed: z.array(z.string()).optional(),
   candidates: z.array(z.object({ id: z.string(), name: z.string() })).optional(),
 })

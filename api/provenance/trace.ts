@@ -62,6 +62,23 @@ FROM ${table} AS t FINAL WHERE ${ofEntity} AND t.${time} <= {at: DateTime64(3, '
   return { at: __at, storedAt: __stored, values: rest }
 }
 
+/** Returns the time of the earliest value of an entity (its key) after a time, in Unix milliseconds. */
+export async function findNextTime(
+  db: Database,
+  { series: { table, time, entity: column } }: Pick<Dataset, 'series'>,
+  { entity, at }: { readonly entity: number | undefined; readonly at: number },
+): Promise<number | undefined> {
+  const ofEntity = column === undefined || entity === undefined ? 'true' : `t.${column} = {entity: UInt64}`
+  const [row] = await db.rows({
+    name: 'provenance-next',
+    sql: `SELECT toUnixTimestamp64Milli(toDateTime64(t.${time}, 3, 'UTC')) AS at
+FROM ${table} AS t FINAL WHERE ${ofEntity} AND t.${time} > {at: DateTime64(3, 'UTC')} ORDER BY t.${time} LIMIT 1`,
+    params: { at: toText(at), ...(entity === undefined ? {} : { entity }) },
+    schema: z.object({ at: z.int() }),
+  })
+  return row?.at
+}
+
 /**
  * Returns the runs that may have stored a value: those that started at its time of storage. If that time is unknown, it
  * returns the last run of the slot that has rows of the entity.

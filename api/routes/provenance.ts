@@ -8,7 +8,7 @@ import { readRanges } from '../coverage/ranges.ts'
 import { oneId, oneName, time } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
 import { readInputs } from '../provenance/inputs.ts'
-import { readCorrections, readValue, traceAnswers } from '../provenance/trace.ts'
+import { findNextTime, readCorrections, readValue, traceAnswers } from '../provenance/trace.ts'
 import { type AppContext, defineRoute } from '../route/define-route.ts'
 import { daoKind, findOne, type Named, tokenKind } from '../route/entities.ts'
 
@@ -96,19 +96,22 @@ function findEntity({ series, name }: Dataset, registry: Registry, query: Query)
   return series.entity === undefined ? undefined : { type: 'index' as const, named: index as Named }
 }
 
-/** @throws Problem `not_found` with the reason of the gap. */
+/** @throws Problem `not_found` with the reason of the gap, and the time of the first value if it is later. */
 async function throwMissing(
   { db, registry, now }: Pick<AppContext, 'db' | 'registry' | 'now'>,
   dataset: Dataset,
-  { id, at }: { readonly id: string | undefined; readonly at: number },
+  { named, at }: { readonly named: Named | undefined; readonly at: number },
 ): Promise<never> {
   const from = toBucketStart(at, dataset.cadence)
   const to = Math.min(now(), from + INTERVAL_SECONDS[dataset.cadence] * 1000)
-  const ranges = await readRanges(db, registry, { dataset, id, from, to }, now())
+  const [ranges, next] = await Promise.all([
+    readRanges(db, registry, { dataset, id: named?.id, from, to }, now()),
+    findNextTime(db, dataset, { entity: named?.key, at }),
+  ])
   const reason = ranges.findLast((range) => range.reason !== null)?.reason ?? 'nothing was collected by then'
-  throw new Problem('not_found', `No value of ${dataset.name} is stored at ${new Date(at).toISOString()}: ${reason}.`, {
-    param: 'at',
-  })
+  const later = next === undefined ? '' : ` Its first value is of ${new Date(next).toISOString()}.`
+  const detail = `No value of ${dataset.name} is stored at ${new Date(at).toISOString()}: ${reason}.${later}`
+  throw new Problem('not_found', detail, { param: 'at' })
 }
 
 export const provenanceRoute = defineRoute({
@@ -135,7 +138,7 @@ export const provenanceRoute = defineRoute({
     const key = found?.named.key
     const at = query.at ?? now() + DAY_MS
     const value = await readValue(db, dataset, { entity: key, at })
-    if (value === undefined) return throwMissing({ db, registry, now }, dataset, { id: found?.named.id, at })
+    if (value === undefined) return throwMissing({ db, registry, now }, dataset, { named: found?.named, at })
     const isComputed = dataset.computedFrom !== undefined
     const [traced, inputs, corrections] = await Promise.all([
       isComputed ? { provider: null, answers: [] } : traceAnswers(db, dataset, value, key),

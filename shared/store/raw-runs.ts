@@ -51,18 +51,28 @@ const fromJson = <S extends z.ZodType>(schema: S) =>
     return z.NEVER
   })
 
-const run = z.object({
+const state = z.record(z.string(), z.string().nullable())
+
+/** A run in a file. */
+export const recordedRun = z.object({
   run: z.string(),
   job: z.string(),
   /** Unix milliseconds, as are the next two. */
   from: z.int(),
   to: z.int(),
   collectedAt: z.int(),
-  payload: fromJson(z.unknown()),
-  state: fromJson(z.record(z.string(), z.string().nullable())),
-  outcome: fromJson(runOutcome),
+  payload: z.unknown(),
+  state,
+  outcome: runOutcome,
   decoder: z.string(),
   answers: z.array(answer),
+})
+
+/** A run as its table has it. */
+const run = recordedRun.extend({
+  payload: fromJson(z.unknown()),
+  state: fromJson(state),
+  outcome: fromJson(runOutcome),
 })
 
 /** A run of a job with the answers that it read. `payload` is that of the job. */

@@ -46,6 +46,7 @@ export {
   readRegistryOrFiles,
 } from './followed-registry.ts'
 export { type Lock, withLock } from './lock.ts'
+export { createNoDatabase } from './no-database.ts'
 export { probe } from './probe.ts'
 export { readQuietSpaces, toQuietNote } from './quiet-spaces.ts'
 export {
@@ -56,7 +57,9 @@ export {
   readLastAnswer,
   readRuns,
   readRunsAt,
+  recordedRun,
   type StoredAnswer,
+  type StoredBody,
   type StoredRun,
 } from './raw-runs.ts'
 export {

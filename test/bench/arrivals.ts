@@ -83,6 +83,13 @@ export async function requestAtRate(
 
 export const isGood = ({ status }: RecordedRequest): boolean => status === 200
 
+/** Requests a path. @throws Error if it does not answer. */
+export async function requireGood(client: Client, path: string): Promise<RecordedRequest> {
+  const answer = await client.request(path)
+  if (!isGood(answer)) throw new Error(`${path}: status ${answer.status} ${answer.failure ?? ''}`)
+  return answer
+}
+
 /** The 95th percentile of the durations, in milliseconds. */
 export function toP95(answers: readonly RecordedRequest[]): number {
   const sorted = answers.map(({ tookMs }) => tookMs).sort((a, b) => a - b)

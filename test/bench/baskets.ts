@@ -1,7 +1,7 @@
 import { DAY_MS } from '../../shared/intervals.ts'
 import { storeMarket } from '../support/market.ts'
 import { withApi } from './api-process.ts'
-import { type Client, createClient, isGood, type RecordedRequest, toP95 } from './arrivals.ts'
+import { type Client, createClient, type RecordedRequest, requireGood, toP95 } from './arrivals.ts'
 import { atMost, type BenchContext, type Benchmark, type Findings } from './define-benchmark.ts'
 import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
 import { readPeakBytes, readResidentBytes } from './processes.ts'
@@ -79,12 +79,6 @@ async function measure({ quick, say }: BenchContext, database: BenchDatabase): P
       for (const client of [analyst, reader]) client.disconnect()
     }
   })
-}
-
-async function requireGood(client: Client, path: string): Promise<RecordedRequest> {
-  const answer = await client.request(path)
-  if (!isGood(answer)) throw new Error(`${path}: status ${answer.status} ${answer.failure ?? ''}`)
-  return answer
 }
 
 /** Cached answers, one after the other, until some work has ended. */

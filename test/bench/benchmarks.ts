@@ -6,6 +6,7 @@ import type { Benchmark } from './define-benchmark.ts'
 import { delegates } from './delegates.ts'
 import { dexData } from './dex-data.ts'
 import { durability } from './durability.ts'
+import { governance } from './governance.ts'
 import { history } from './history.ts'
 import { overload } from './overload.ts'
 import { page } from './page.ts'
@@ -36,6 +37,7 @@ export const benchmarks = [
   replay,
   dexData,
   delegates,
+  governance,
   baskets,
   sentiment,
   alerts,

@@ -302,7 +302,7 @@ describe('invalid MCP tool call', () => {
     [
       'trace',
       { dataset: 'holders', of: 'UNI', at: '2019-01-01' },
-      /not_found: No value of holders is stored at 2019-01-01/,
+      /^not_found: No value of holders is stored at 2019-01-01T00:00:00\.000Z: [^.]+\.$/,
     ],
     ['query', { topic: 'daos/tresury' }, /Did you mean "daos\/treasury"\?/],
     ['query', { topic: 'daos/governance', of: ['Uniswop'] }, /not_found: .*Near: .*Uniswap \([0-9a-f]{24}\)/],

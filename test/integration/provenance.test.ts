@@ -97,8 +97,17 @@ describe('/data/provenance', () => {
     expect(status).toBe(404)
     expect(body).toMatchObject({
       code: 'not_found',
-      detail: expect.stringMatching(/^No value of holders is stored at 2024-01-01T00:00:00.000Z: .+\.$/),
+      detail: expect.stringMatching(
+        /^No value of holders is stored at 2024-01-01T00:00:00.000Z: .+\. Its first value is of 2024-05-06T07:00:00.000Z\.$/,
+      ),
     })
+  })
+
+  it('answers 404 without a first value if none is stored', async () => {
+    const { status, body } = await get(`?dataset=discord&name=Aave`)
+    expect(status).toBe(404)
+    expect(body.detail).toMatch(/^No value of discord is stored at /)
+    expect(body.detail).not.toContain('first value')
   })
 
   it('has every dataset that a job stores', () => {

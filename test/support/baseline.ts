@@ -34,7 +34,7 @@ export const loadBaseline = (): Baseline => ({
  */
 export async function recordBaseline(): Promise<void> {
   rmSync(FOLDER, { recursive: true, force: true })
-  recordRegistry()
+  recordRegistry(REGISTRY)
   const registry = loadRegistry(REGISTRY)
   const site = await createSite({}, registry)
   await backUp(site.database.db, join(FOLDER, 'backup'), () => {})
@@ -59,11 +59,11 @@ export async function recordAnswers(
 }
 
 /** Writes the records that the index needs: a few, with data in every dataset. */
-function recordRegistry(): void {
-  mkdirSync(REGISTRY, { recursive: true })
+export function recordRegistry(folder: string): void {
+  mkdirSync(folder, { recursive: true })
   const read = <T>(name: string) => JSON.parse(readFileSync(join(SHIPPED, name), 'utf8')) as T
   const write = (name: string, records: unknown) =>
-    writeFileSync(join(REGISTRY, name), `${JSON.stringify(records, null, 2)}\n`)
+    writeFileSync(join(folder, name), `${JSON.stringify(records, null, 2)}\n`)
   const members = new Set(
     loadRegistry().index.compositions.flatMap(({ elements }) => elements.map(({ token }) => token.dao)),
   )

@@ -1,251 +1,116 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { expect } from 'vitest'
-import { type Buckets, toBuckets, toTimes, union } from '../../shared/buckets.ts'
-import { parseConfig } from '../../shared/config/config.ts'
+import { type Buckets, toTimes } from '../../shared/buckets.ts'
+import type { Config } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import type { Database } from '../../shared/store/store.ts'
-import type { HttpClients, HttpRequest } from '../../workers/http/client.ts'
-import dexTrades from '../../workers/jobs/dex-trades.ts'
+import type { HttpClients } from '../../workers/http/client.ts'
+import type { Job } from '../../workers/job/define-job.ts'
 import { runJob } from '../../workers/run/runner.ts'
-import { toTestToken } from '../samples.ts'
-import { type ChainLog, FACTORIES } from '../upstream/chain.ts'
-import { createLoggedChain } from '../upstream/logged-chain.ts'
-import { rpc } from '../upstream/providers/rpc.ts'
-import { FIRST_BLOCK, hashOf, START, swapAt, UNI } from '../upstream/small-chain.ts'
-import type { World } from '../upstream/world.ts'
+import { START } from '../upstream/small-chain.ts'
 import { SEED } from './cases.ts'
-import { noDatabase } from './no-database.ts'
+import { type ClaimTables, createClaimTables, type EventsOf } from './claim-tables.ts'
 import { createRandom } from './random.ts'
 import { silent } from './silent.ts'
 
 /**
- * A model of readings that resume from cursors: slots and ranges of trades in random order, with restarts, lost state,
- * concurrent workers, nodes that lag and a change of the provider. Jobs, providers and ledger are the product's; stores
- * and network are in memory. After each event, every covered hour must have all of its trades.
+ * A model of readings that resume from cursors: slots and ranges in random order, with restarts, lost state, concurrent
+ * workers, nodes that lag and a change of the provider. Jobs, providers and ledger are the product's; stores and
+ * network are in memory. After each event, everything that counts as read must be stored.
  */
 
-const USDC = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48'
-const DAI = '0x6b175474e89094c44da98b954eedeac495271d0f'
-const POOLS = [
-  { tokens: [UNI, USDC], address: `0x${'1'.repeat(40)}` },
-  { tokens: [UNI, DAI], address: `0x${'2'.repeat(40)}` },
-  { tokens: [DAI, USDC], address: `0x${'3'.repeat(40)}` },
-] as const
-const TOKENS = [UNI, DAI].map((contractAddress, at) => ({ ...toTestToken(at + 1, {}), contractAddress }))
-const BLOCKS_PER_HOUR = 300
-const DAYS = 5
+export type Random = ReturnType<typeof createRandom>
 
-const timeOf = (block: number) => (START + (block - FIRST_BLOCK) * 12) * 1000
+/** Days of the small chain with events. */
+export const CLAIM_DAYS = 5
+/** The time that the slots and ranges of an order are in, in Unix milliseconds. */
+export const WANTED = { from: START * 1000 + HOUR_MS, to: START * 1000 + (CLAIM_DAYS - 1) * DAY_MS }
 
-/** Each pool has a trade every 10 to 80 minutes. */
-function toLogs({ below }: Pick<ReturnType<typeof createRandom>, 'below'>): ChainLog[] {
-  const logs: ChainLog[] = []
-  for (const { address } of POOLS)
-    for (let n = 50 + below(350); n < DAYS * 24 * BLOCKS_PER_HOUR; n += 50 + below(350))
-      logs.push(swapAt(n, { address, transactionHash: hashOf(logs.length + 1), logIndex: logs.length }))
-  return logs
+/** A job with random events on a chain, and what must be stored of them. */
+export interface ClaimSubject {
+  readonly job: Job
+  /** The providers of which one is used at a time; the first one is drawn from all of them. */
+  readonly providers: readonly ClaimProvider[]
+  /** The beginnings of the names of job state, of which one is lost at a time. */
+  readonly states: readonly string[]
+  /** The tables of which an insert may fail. */
+  readonly written: readonly string[]
+  /** Whether the job reads ranges, too. */
+  readonly readsRanges: boolean
+  /** How often the remaining jobs run in the end: a run of the smallest node limit ends before all is read. */
+  readonly attempts: number
+  readonly eventsOf: EventsOf
+  open(random: Random): ClaimWorld
 }
 
-type Random = ReturnType<typeof createRandom>
+export type ClaimProvider = 'node' | 'moralis'
 
-/** The tables that the job reads and writes, in memory. `failNext` makes the next insert into a table fail once. */
-function createTables(now: () => number) {
-  const state = new Map<string, { value: string; at: number }>()
-  const covered = new Map<number, Buckets[]>()
-  const trades = new Set<string>()
-  let failing: { table: string; isStored: boolean } | undefined
-  const write: Record<string, (row: object) => void> = {
-    job_state(row) {
-      const { name, value, written_at } = row as { name: string; value: string; written_at: string }
-      const at = Date.parse(written_at)
-      if (at >= (state.get(name)?.at ?? 0)) state.set(name, { value, at })
-    },
-    coverage_in(row) {
-      const { entity, first, last } = row as Buckets & { entity: number }
-      covered.set(entity, union([...(covered.get(entity) ?? []), { first, last }]))
-    },
-    dex_trades(row) {
-      const { token, transaction_hash } = row as { token: number; transaction_hash: string }
-      trades.add(`${token} ${transaction_hash}`)
-    },
-    coverage_notes: () => {},
-    history_changes: () => {},
-  }
-  const read: Record<string, (params: Record<string, unknown>) => object[]> = {
-    'job-state': ({ names }) =>
-      (names as string[]).flatMap((name) => {
-        const row = state.get(name)
-        return row === undefined ? [] : [{ name, ...row }]
-      }),
-    'coverage-missing': ({ from, to, entities }) =>
-      (entities as number[]).flatMap((entity) => {
-        const had = covered.get(entity)
-        if (had === undefined) return []
-        const expected = (from as number[]).map((first, at) => ({ first, last: ((to as number[])[at] ?? 0) - 1 }))
-        return [{ entity, runs: toMissing(expected, had).map(({ first, last }) => [first, last]) }]
-      }),
-    'next-change': () => [{ at: now() }],
-    'newest-market-caps': () => [],
-    'coverage-notes': () => [],
-    'failing-texts': () => [],
-  }
-  const db: Database = {
-    ...noDatabase,
-    rows: async ({ name, params = {}, schema }) => {
-      await setImmediate()
-      const answer = read[name]
-      if (answer === undefined) throw new Error(`the model has no statement ${name}`)
-      return answer(params).map((row) => schema.parse(row)) as never
-    },
-    command: async () => void (await setImmediate()),
-    insert: async ({ table, rows }) => {
-      await setImmediate()
-      const fails = failing?.table === table ? failing : undefined
-      if (fails !== undefined) failing = undefined
-      if (fails?.isStored !== false) for (const row of rows) write[table]?.(row)
-      if (fails !== undefined) throw new DataError('storage', `killed at ${table}`)
-    },
-  }
-  return {
-    ...{ db, covered, trades },
-    failNext: (table: string, isStored: boolean) => {
-      failing = { table, isStored }
-    },
-    fixInserts: () => {
-      failing = undefined
-    },
-    loseState: (isLost: (name: string) => boolean) => {
-      for (const name of state.keys()) if (isLost(name)) state.delete(name)
-    },
-  }
-}
-
-function toMissing(expected: readonly Buckets[], had: readonly Buckets[]): Buckets[] {
-  const isHad = (bucket: number) => had.some(({ first, last }) => first <= bucket && bucket <= last)
-  const missing: Buckets[] = []
-  for (const { first, last } of expected)
-    for (let bucket = first; bucket <= last; bucket += 1)
-      if (!isHad(bucket)) missing.push({ first: bucket, last: bucket })
-  return union(missing)
-}
-
-interface Network {
-  /** How long the newest data of the provider lags behind the clock, in milliseconds. */
+/** The time of one order. */
+export interface ClaimClock {
+  /** Unix milliseconds. */
+  now: number
+  /** How long the newest data of the provider lags behind, in milliseconds. */
   lag: number
 }
 
-/** Answers requests to a node of the chain, and to Moralis for the same trades. */
-function createNetwork(logs: readonly ChainLog[], now: () => number, network: Network): HttpClients {
-  const chain = createLoggedChain({
-    logs,
-    times: new Map([0, 1_000_000].map((n) => [FIRST_BLOCK + n, START + n * 12])),
-    pools: POOLS.map(({ tokens, address }) => ({ factory: FACTORIES.uniswapV2, tokens, fee: null, address })),
-  })
-  const world = { chain: () => chain, assets: [] } as unknown as World
-  const seenAt = () => now() - network.lag
-  const askNode = async ({ body }: HttpRequest) => {
-    const request = {
-      method: 'POST',
-      path: '/ethereum',
-      query: new URLSearchParams(),
-      headers: {},
-      plan: 'open',
-    } as const
-    const reply = await rpc.handle({ ...request, body: JSON.stringify(body), now: seenAt() }, world)
-    return JSON.parse(reply.body) as unknown
-  }
-  const askMoralis = ({ path, query = {} }: HttpRequest) => {
-    const address = path.split('/')[2]
-    const [from, to] = [Date.parse(String(query.fromDate)), Date.parse(String(query.toDate ?? '2100-01-01'))]
-    const own = new Set<string>(
-      POOLS.flatMap((pool) => (pool.tokens.some((one) => one === address) ? [pool.address] : [])),
-    )
-    const found = logs
-      .filter((log) => own.has(log.address) && timeOf(log.blockNumber) >= from && timeOf(log.blockNumber) <= to)
-      .filter((log) => timeOf(log.blockNumber) <= seenAt())
-      .sort((a, b) => a.blockNumber - b.blockNumber)
-    const [begin, size] = [Number(query.cursor ?? 0), Number(query.limit)]
-    const page = found.slice(begin, begin + size)
-    return { cursor: begin + size < found.length ? String(begin + size) : null, result: page.map(toMoralisSwap) }
-  }
-  return {
-    open: ({ provider }) => ({
-      text: async () => undefined,
-      json: async (request) => {
-        await setImmediate()
-        request.signal.throwIfAborted()
-        if (provider === 'moralis') return askMoralis(request)
-        return provider === 'rpc-ethereum' ? askNode(request) : { coins: {} }
-      },
-    }),
-  }
-}
-
-const toMoralisSwap = ({ transactionHash, blockNumber, address }: ChainLog) => ({
-  ...{ transactionHash, transactionType: 'buy', blockNumber, pairAddress: address, walletAddress: address },
-  ...{ blockTimestamp: new Date(timeOf(blockNumber)).toISOString(), exchangeName: 'Uniswap v2' },
-  ...{ bought: { amount: '1', usdAmount: 1 }, sold: { amount: '1', usdAmount: 1 }, totalValueUsd: 1 },
-})
-
-/** Opens the job with one provider: the node, or Moralis if no node is set. */
-function openSource(provider: 'node' | 'moralis', random: Random) {
-  return parseConfig({
-    ...(provider === 'node' ? { RPC_URLS: 'ethereum=http://127.0.0.1:1/rpc' } : { MORALIS_API_KEY: 'key' }),
-    RPC_REQUESTS_PER_MINUTE: String(random.pick([20, 60, 6000])),
-    MORALIS_UNITS_PER_DAY: String(random.pick([20_000, 400_000])),
-    DEX_FIRST_RUN_HOURS: String(random.pick([1, 2, 24])),
-  })
+export interface ClaimWorld {
+  /** The registry at first, and after it has grown. */
+  readonly registries: readonly [Registry, Registry]
+  openConfig(provider: ClaimProvider, random: Random): Config
+  openNetwork(clock: ClaimClock): HttpClients
+  /** The lags of a provider from which one is drawn, in minutes. */
+  readonly lags: Readonly<Record<ClaimProvider, readonly number[]>>
+  /** Checks the claims since the last check. @returns their number, and the false ones in words. */
+  check(tables: ClaimTables, now: number): { readonly claims: number; readonly wrong: readonly string[] }
+  /** The jobs that read what is not read yet, when the order is over; empty if everything is read. */
+  toRemaining(tables: ClaimTables, registry: Registry, now: number): readonly Record<string, unknown>[]
 }
 
 /** The result of one random order. */
 interface OrderResult {
   readonly events: readonly string[]
-  /** The number of covered hours of tokens, all of which were checked. */
-  readonly covered: number
-  /** Hours without a trade, or with some trades missing, that count as covered. Empty if the claims are true. */
+  readonly claims: number
+  /** What counts as read and is not stored. Empty if the claims are true. */
   readonly falseClaims: readonly string[]
-  /** Hours that are still not covered after all missing ones were requested again. */
+  /** The number of jobs that are still needed after all remaining ones ran. */
   readonly uncovered: number
 }
 
-const WANTED = { from: START * 1000 + HOUR_MS, to: START * 1000 + (DAYS - 1) * DAY_MS }
-
 /** Runs random events of a seed, and checks the claims after each of them. */
-async function runRandomOrder(seed: number): Promise<OrderResult> {
+async function runRandomOrder({ job, ...subject }: ClaimSubject, seed: number): Promise<OrderResult> {
   const random = createRandom(seed)
-  const logs = toLogs(random)
-  const clock = { now: WANTED.from + (1 + random.below(20)) * HOUR_MS + random.below(HOUR_MS) }
+  const world = subject.open(random)
+  const clock = { now: WANTED.from + (1 + random.below(20)) * HOUR_MS + random.below(HOUR_MS), lag: 0 }
   const now = () => clock.now
-  const network: Network = { lag: 0 }
-  const tables = createTables(now)
+  const tables = createClaimTables(now, { eventsOf: subject.eventsOf, wantedFrom: WANTED.from })
   const events: string[] = []
   const falseClaims: string[] = []
-  let tokens = random.chance(0.5) ? TOKENS : TOKENS.slice(0, 1)
-  const http = createNetwork(logs, now, network)
+  let claims = 0
+  const [young, grown] = world.registries
+  let registry = random.chance(0.5) ? grown : young
+  const http = world.openNetwork(clock)
   const sources = new Map(
-    (['node', 'moralis'] as const).map((provider) => {
-      const config = openSource(provider, random)
-      return [provider, { config, collectors: dexTrades.connect({ config, http, now, log: silent, db: tables.db }) }]
+    [...new Set(subject.providers)].map((provider) => {
+      const config = world.openConfig(provider, random)
+      return [provider, { config, collectors: job.connect({ config, http, now, log: silent, db: tables.db }) }]
     }),
   )
-  let provider: 'node' | 'moralis' = random.pick(['node', 'node', 'moralis'])
+  let provider = random.pick(subject.providers)
 
   async function run(payload: object, handBack?: AbortSignal): Promise<void> {
     const source = sources.get(provider)
     if (source === undefined) throw new Error(`the model has no provider ${provider}`)
     const context = {
-      ...{ config: source.config, db: tables.db, log: silent, now },
+      ...{ config: source.config, db: tables.db, log: silent, now, registry },
       redis: { publish: async () => 0, xadd: async () => '' } as unknown as Redis,
       recomputation: { enqueue: async () => {}, close: async () => {} },
-      registry: { tokens, daos: [], version: 'model' } as unknown as Registry,
       redact: (text: string) => text,
       ...(handBack === undefined ? {} : { handBack }),
     }
     try {
-      await runJob(dexTrades, source.collectors, context, payload)
+      await runJob(job, source.collectors, context, payload)
     } catch (error) {
       if (!(error instanceof DataError) && handBack?.aborted !== true) throw error
       events.push(`  ${error instanceof Error ? error.message.slice(0, 80) : String(error)}`)
@@ -253,18 +118,16 @@ async function runRandomOrder(seed: number): Promise<OrderResult> {
   }
 
   const note = (text: string) => events.push(`${new Date(clock.now).toISOString().slice(5, 16)} ${provider}: ${text}`)
-  const toEntities = () => (random.chance(0.25) ? { entities: [random.pick(tokens).id] } : {})
+  const toEntities = () =>
+    random.chance(0.25) ? { entities: [random.pick(job.entities(registry)).id] } : ({} as { entities?: string[] })
   const toSlot = () => ({ kind: 'slot', slot: Math.floor(clock.now / HOUR_MS) * HOUR_MS, ...toEntities() })
   const toRange = () => {
+    if (!subject.readsRanges) return toSlot()
     const hours = Math.floor((clock.now - WANTED.from) / HOUR_MS)
     const from = WANTED.from + random.below(hours) * HOUR_MS
     const to = Math.min(from + (1 + random.below(24)) * HOUR_MS, Math.ceil(clock.now / HOUR_MS) * HOUR_MS)
     return { kind: 'range', from, to, interval: '1h', ...toEntities() }
   }
-  const describe = (payload: Readonly<Record<string, unknown>>) =>
-    JSON.stringify(payload, (key, value) =>
-      ['slot', 'from', 'to'].includes(key) ? new Date(Number(value)).toISOString().slice(5, 13) : value,
-    )
   const runNoted = (payload: Record<string, unknown>, handBack?: AbortSignal) => {
     note(describe(payload))
     return run(payload, handBack)
@@ -302,7 +165,7 @@ async function runRandomOrder(seed: number): Promise<OrderResult> {
     [
       2,
       async () => {
-        const table = random.pick(['job_state', 'coverage_in', 'dex_trades', 'history_changes'])
+        const table = random.pick(subject.written)
         const isStored = random.chance(0.5)
         note(`the worker dies at ${table}, ${isStored ? 'after' : 'before'} the insert`)
         tables.failNext(table, isStored)
@@ -313,7 +176,7 @@ async function runRandomOrder(seed: number): Promise<OrderResult> {
     [
       1,
       () => {
-        const lost = random.pick(['', 'cursors.', 'since.', 'pools.', 'moralis.'])
+        const lost = random.pick(subject.states)
         note(`state is lost: ${lost}*`)
         tables.loseState((name) => name.startsWith(lost))
       },
@@ -321,24 +184,24 @@ async function runRandomOrder(seed: number): Promise<OrderResult> {
     [
       1,
       () => {
-        provider = provider === 'node' ? 'moralis' : 'node'
-        network.lag = 0
+        provider = subject.providers.find((one) => one !== provider) ?? provider
+        clock.lag = 0
         note('is the provider now')
       },
     ],
     [
       2,
       () => {
-        // Moralis is read again for the last hour, so its trades may be up to an hour late.
-        network.lag = random.pick([0, 0, 20, 45, ...(provider === 'node' ? [130, 600] : [])]) * 60_000
-        note(`lags by ${network.lag / 60_000} minutes`)
+        const minutes = random.pick(world.lags[provider])
+        clock.lag = minutes * 60_000
+        note(`lags by ${minutes} minutes`)
       },
     ],
     [
       1,
       () => {
-        tokens = TOKENS
-        note('both tokens are in the registry')
+        registry = grown
+        note('the registry has grown')
       },
     ],
   ]
@@ -351,68 +214,56 @@ async function runRandomOrder(seed: number): Promise<OrderResult> {
     }
     return () => advance(4)
   }
-
-  const checked = new Set<string>()
   function check(): void {
-    for (const { key, contractAddress } of TOKENS) {
-      // A pool is found by the search of its first token. No token of the registry is a second one.
-      const own = new Set<string>(
-        POOLS.flatMap(({ tokens: [one], address }) => (one === contractAddress ? [address] : [])),
-      )
-      for (const run of tables.covered.get(key) ?? [])
-        for (let bucket = run.first; bucket <= run.last; bucket += 1) {
-          const name = `${key} ${bucket}`
-          if (checked.has(name)) continue
-          checked.add(name)
-          const { from, to } = toTimes({ first: bucket, last: bucket }, '1h')
-          const lost = logs.filter(
-            (log) =>
-              own.has(log.address) &&
-              timeOf(log.blockNumber) >= from &&
-              timeOf(log.blockNumber) < to &&
-              !tables.trades.has(`${key} ${log.transactionHash}`),
-          )
-          if (to > clock.now) falseClaims.push(`token ${key}, ${new Date(from).toISOString()}: it is not over yet`)
-          if (lost.length > 0)
-            falseClaims.push(`token ${key}, ${new Date(from).toISOString()}: ${lost.length} trades are not stored`)
-        }
-    }
+    const found = world.check(tables, clock.now)
+    claims += found.claims
+    falseClaims.push(...found.wrong)
   }
 
   for (let step = 0; step < 12 && falseClaims.length === 0; step += 1) {
     await next()()
     check()
   }
-  network.lag = 0
+  clock.lag = 0
   clock.now = WANTED.to + 4 * HOUR_MS
-  const due = toBuckets(WANTED, '1h')
-  const toUncovered = () =>
-    tokens.flatMap((token) =>
-      toMissing(due === undefined ? [] : [due], tables.covered.get(token.key) ?? []).map((gap) => ({ token, gap })),
-    )
-  // Twice, because a run of the smallest node limit ends before its range does.
-  for (let attempt = 0; attempt < 2 && falseClaims.length === 0; attempt += 1)
-    for (const { token, gap } of toUncovered()) {
-      const { from, to } = toTimes(gap, '1h')
-      for (let at = from; at < to; at += DAY_MS)
-        await runNoted({ kind: 'range', from: at, to: Math.min(at + DAY_MS, to), interval: '1h', entities: [token.id] })
+  const toRemaining = () => world.toRemaining(tables, registry, clock.now)
+  for (let attempt = 0; attempt < subject.attempts && falseClaims.length === 0; attempt += 1)
+    for (const payload of toRemaining()) {
+      await runNoted(payload)
       check()
     }
-  return { events, covered: checked.size, falseClaims, uncovered: toUncovered().length }
+  return { events, claims, falseClaims, uncovered: toRemaining().length }
+}
+
+const describe = (payload: Readonly<Record<string, unknown>>) =>
+  JSON.stringify(payload, (key, value) =>
+    ['slot', 'from', 'to'].includes(key) ? new Date(Number(value)).toISOString().slice(5, 13) : value,
+  )
+
+/** The start and end of a covered bucket, in Unix milliseconds. */
+export function* toCoveredBuckets(runs: readonly Buckets[], cadence: Job['dataset']['cadence']) {
+  for (const { first, last } of runs)
+    for (let bucket = first; bucket <= last; bucket += 1)
+      yield { bucket, ...toTimes({ first: bucket, last: bucket }, cadence) }
 }
 
 /** The first seed: different each day, or the setting of the environment to repeat a run. */
 export const CLAIMS_SEED = Number(process.env.CLAIMS_SEED ?? SEED * 10_000)
 
-/** Checks the claims of one order for each seed; `leastCovered` is the least number of covered hours of an order on average. */
-export async function expectTrueClaims(seed: number, orders: number, leastCovered = 24): Promise<void> {
-  let covered = 0
+/** Checks the claims of one order for each seed; `leastClaims` is the least number of claims of an order on average. */
+export async function expectTrueClaims(
+  subject: ClaimSubject,
+  seed: number,
+  { orders, leastClaims }: { readonly orders: number; readonly leastClaims: number },
+): Promise<void> {
+  let all = 0
   for (let at = seed; at < seed + orders; at += 1) {
-    const { falseClaims, uncovered, events, covered: ofOrder } = await runRandomOrder(at)
-    const repeat = `CLAIMS_SEED=${at} CLAIMS_ORDERS=1 npx vitest run test/unit/claims.test.ts\n${events.join('\n')}`
+    const { falseClaims, uncovered, events, claims } = await runRandomOrder(subject, at)
+    const { name } = subject.job
+    const repeat = `CLAIMS_SEED=${at} CLAIMS_ORDERS=1 npx vitest run test/unit/claims.test.ts -t ${name}\n${events.join('\n')}`
     expect(falseClaims, repeat).toEqual([])
     expect(uncovered, repeat).toBe(0)
-    covered += ofOrder
+    all += claims
   }
-  expect(covered).toBeGreaterThan(orders * leastCovered)
+  expect(all).toBeGreaterThan(orders * leastClaims)
 }

@@ -1,20 +1,19 @@
 import { createHash } from 'node:crypto'
-import type { Dao, Governor, VotingToken } from '../../shared/registry/entities.ts'
+import type { Dao, Governor } from '../../shared/registry/entities.ts'
 import type { Chain, ChainLog } from './chain.ts'
 import { type Electorate, inventElectorate } from './electorate.ts'
 import { callGovernor, type StatedGovernor } from './governor-calls.ts'
 import {
   encodeAlphaVote,
   encodeCall,
-  encodeDelegation,
   encodeOutcome,
-  encodePower,
   encodeProposal,
   encodeVote,
   ZERO_ADDRESS,
 } from './governor-logs.ts'
 import { toNoiseKey, unit } from './noise.ts'
 import { type Proposer, writeProposal } from './proposal-texts.ts'
+import { type Delegations, QUORUM_SHARE, simulateDelegations, toUnits } from './simulated-delegations.ts'
 import {
   encodeCallExecuted,
   encodeCancelled,
@@ -37,15 +36,9 @@ const LENGTH = 3 * BLOCKS_A_DAY
 const VOTER_SHARE = 0.15
 const FEWEST_VOTERS = 16
 const MOST_VOTERS = 160
-/** Delegates of a voting token, and accounts that delegate to each. */
-const MOST_DELEGATES = 60
-const DELEGATORS = 4
-/** Delegations end after this many years. */
-const DELEGATION_YEARS = 8
 
 /** Encoded proposals of all worlds of a process, cached because many pages contain each of them. */
 const encodedProposals = new Map<string, ChainLog[]>()
-const encodedDelegations = new Map<string, readonly ChainLog[]>()
 
 const toHex = (text: string, digits: number) => createHash('sha256').update(text).digest('hex').slice(0, digits)
 
@@ -53,7 +46,9 @@ const toHex = (text: string, digits: number) => createHash('sha256').update(text
 interface GovernedDao {
   readonly dao: Dao
   readonly proposer: Proposer
-  readonly electorate: Electorate
+  readonly voters: Electorate
+  /** Of its voting token, if it is on the chain; otherwise the voters have a constant power. */
+  readonly delegations: Delegations | undefined
 }
 
 /** A governor and the first block of its successor. */
@@ -72,7 +67,11 @@ export function withGovernors(chain: Chain, slug: string, { daos, tokens }: Worl
   const toGoverned = (dao: Dao): GovernedDao => {
     const symbol = dao.token === null ? undefined : symbols.get(dao.token)
     const proposer = { name: dao.name, symbol: symbol ?? dao.name, worth: toWorth(symbol) }
-    return { dao, proposer, electorate: inventElectorate(seed, dao.slug, symbol) }
+    const electorate = inventElectorate(seed, dao.slug, symbol)
+    const voters = electorate.slice(0, Math.max(FEWEST_VOTERS, Math.min(MOST_VOTERS, VOTER_SHARE * electorate.length)))
+    const token = dao.votingToken?.chain === slug ? dao.votingToken : undefined
+    const delegations = token && simulateDelegations(token, electorate, voters.length, seed)
+    return { dao, proposer, voters, delegations }
   }
   const governed = daos
     .filter((dao) => [...dao.governors, dao.votingToken].some((one) => one?.chain === slug))
@@ -84,9 +83,6 @@ export function withGovernors(chain: Chain, slug: string, { daos, tokens }: Worl
       return { ...one, owner, key, until: own[at + 1]?.fromBlock ?? Number.POSITIVE_INFINITY }
     })
   })
-  const votingTokens = governed.flatMap(({ dao: { votingToken }, electorate }) =>
-    votingToken?.chain === slug ? [{ votingToken, electorate }] : [],
-  )
   const timeOf = (block: number) => chain.timeOf(block) ?? 0
   const byAddress = new Map(governors.map((one) => [one.address, toStated(one)]))
   return {
@@ -100,84 +96,15 @@ export function withGovernors(chain: Chain, slug: string, { daos, tokens }: Worl
         .filter((one) => addresses.has(one.address) || addresses.has(toTimelock(one) ?? ''))
         .flatMap((governor) => toLogs(governor, timeOf, from, to))
         .filter(({ address }) => addresses.has(address))
-      for (const { votingToken, electorate } of votingTokens) {
-        if (!addresses.has(votingToken.address)) continue
-        for (const log of toDelegationLogs(votingToken, electorate, seed))
-          if (log.blockNumber >= from && log.blockNumber <= to) found.push(log)
+      for (const { dao, delegations } of governed) {
+        if (delegations === undefined || !addresses.has(dao.votingToken?.address ?? '')) continue
+        for (const log of delegations.logs) if (log.blockNumber >= from && log.blockNumber <= to) found.push(log)
       }
       if (found.length === 0) return chain.logs(from, to, addresses)
       return [...chain.logs(from, to, addresses), ...found].sort((a, b) => a.blockNumber - b.blockNumber)
     },
   }
 }
-
-/** Amount and delegate of an account. */
-interface Delegated {
-  readonly to: string
-  readonly amount: bigint
-}
-
-/**
- * The history of delegations: accounts delegate to the most powerful voters, later change their balance, and some of them
- * move to another delegate. The power of a delegate is always the sum of what is delegated to it.
- */
-function toDelegationLogs(token: VotingToken, electorate: Electorate, seed: number): readonly ChainLog[] {
-  const { address, fromBlock, decimals } = token
-  const name = [address, fromBlock, seed, electorate.length].join(' ')
-  const known = encodedDelegations.get(name)
-  if (known !== undefined) return known
-  const key = toNoiseKey(seed, `delegations ${address}`)
-  const delegates = electorate.slice(0, MOST_DELEGATES)
-  const changes = delegates
-    .flatMap(({ address: delegate, power }, rank) =>
-      Array.from({ length: 2 * DELEGATORS }, (_, at) => {
-        const own = key ^ (rank * 64 + at)
-        const member = at % DELEGATORS
-        const isMove = at >= DELEGATORS && unit(own, 1) < 0.3
-        const to = isMove ? (delegates[(rank + 1) % delegates.length]?.address ?? delegate) : delegate
-        const day = DELEGATION_YEARS * 365 * unit(own, 2) ** (at < DELEGATORS ? 3 : 1)
-        return {
-          // The first account of a delegate is its own.
-          account: member === 0 ? delegate : `0x${toHex(`delegator ${delegate} ${member}`, 40)}`,
-          to: member === 0 ? delegate : to,
-          amount: toUnits(power * (0.1 + 0.3 * unit(own, 3)), decimals),
-          block: fromBlock + 1_000 + Math.floor(day * BLOCKS_A_DAY),
-          name: `${delegate} ${at}`,
-        }
-      }),
-    )
-    .sort((a, b) => a.block - b.block)
-  const accounts = new Map<string, Delegated>()
-  const powers = new Map<string, bigint>()
-  const logs: ChainLog[] = []
-  for (const { account, to, amount, block, name: change } of changes) {
-    const transactionHash = `0x${toHex(`delegation ${address} ${change}`, 64)}`
-    let logIndex = 6_000 + 4 * (logs.length % 500)
-    const addLog = (event: Pick<ChainLog, 'topics' | 'data'>) => {
-      logs.push({ address, transactionIndex: 0, ...event, blockNumber: block, transactionHash, logIndex })
-      logIndex += 1
-    }
-    const addPower = (delegate: string, more: bigint) => {
-      const before = powers.get(delegate) ?? 0n
-      powers.set(delegate, before + more)
-      addLog(encodePower(delegate, before, before + more))
-    }
-    const last = accounts.get(account)
-    accounts.set(account, { to, amount })
-    if (last?.to === to) {
-      if (last.amount !== amount) addPower(to, amount - last.amount)
-      continue
-    }
-    addLog(encodeDelegation(account, last?.to ?? ZERO_ADDRESS, to))
-    if (last !== undefined) addPower(last.to, -last.amount)
-    addPower(to, amount)
-  }
-  encodedDelegations.set(name, logs)
-  return logs
-}
-
-/** Whole tokens in the smallest unit; at least one. */
-const toUnits = (power: number, decimals: number) => BigInt(Math.max(1, Math.floor(power))) * 10n ** BigInt(decimals)
 
 const toStep = ({ key }: InUse) => Math.floor(BLOCKS_A_DAY * (40 + 80 * unit(key, -1)))
 
@@ -187,20 +114,26 @@ const toProposalId = ({ address, family }: Governor, number: number) =>
 /** More proposals than a governor has in any world. */
 const MOST_PROPOSALS = 400
 
-/** The views of a governor: a proposal needs about as much as its largest voters have together. */
+/** What a proposal of a governor needs, in base units. */
+function toQuorum({ owner: { voters, delegations }, decimals }: InUse): bigint {
+  const all = voters.reduce((sum, { power }) => sum + power, 0)
+  return delegations?.quorum ?? toUnits(QUORUM_SHARE * all, decimals)
+}
+
+/** The views of a governor. */
 function toStated(governor: InUse): StatedGovernor {
-  const { family, decimals, owner, fromBlock } = governor
+  const { family, fromBlock } = governor
   const numbers = new Map<bigint, number>()
   const numberOf = (id: bigint) => {
     if (numbers.size === 0)
       for (let number = 1; number <= MOST_PROPOSALS; number += 1) numbers.set(toProposalId(governor, number), number)
     return numbers.get(id)
   }
-  const needed = owner.electorate.slice(0, 4).reduce((sum, { power }) => sum + power, 0)
+  const needed = toQuorum(governor)
   return {
     family,
     mode: 'support=bravo&quorum=for,abstain',
-    quorumOf: () => toUnits(needed, decimals),
+    quorumOf: () => needed,
     snapshotOf: (id) => {
       const number = numberOf(id)
       return number === undefined ? undefined : BigInt(fromBlock + number * toStep(governor) + DELAY)
@@ -241,16 +174,17 @@ function toProposalLogs(
   created: number,
   timeOf: (block: number) => number,
 ): ChainLog[] {
-  const { key, address, family, decimals } = governor
-  const name = [key, address, family, decimals, number, created].join(' ')
+  const { key, address, family, decimals, counted, owner } = governor
+  const token = owner.dao.votingToken?.fromBlock
+  const name = [key, address, family, decimals, counted, toQuorum(governor), token, number, created].join(' ')
   const logs = encodedProposals.get(name) ?? encodeLogs(governor, number, created, timeOf(created))
   encodedProposals.set(name, logs)
   return logs
 }
 
 function encodeLogs(governor: InUse, number: number, created: number, time: number): ChainLog[] {
-  const { address, family, decimals, key, owner } = governor
-  const { electorate, proposer } = owner
+  const { address, family, key, owner } = governor
+  const { voters, proposer } = owner
   const own = key ^ Math.imul(number, 0x9e3779b1)
   const hasSelectors = family === 'openzeppelin'
   const hasIndexedId = family === 'tornado' || family === 'aave-v3'
@@ -269,7 +203,7 @@ function encodeLogs(governor: InUse, number: number, created: number, time: numb
     })
   }
   const { title, body, calls } = writeProposal(own, proposer, { number, at: time, onlyYesOrNo: true })
-  const author = electorate[number % 5]?.address ?? ZERO_ADDRESS
+  const author = voters[number % 5]?.address ?? ZERO_ADDRESS
   const description = `# ${title}\n\n${body}`
   const proposed = calls.map(({ target, signature, values }) => ({
     target,
@@ -286,21 +220,12 @@ function encodeLogs(governor: InUse, number: number, created: number, time: numb
     addLog(created + BLOCKS_A_DAY, encodeOutcome('ProposalCanceled', id, hasIndexedId))
     return logs
   }
-  const balance = [0, 0]
-  const most = Math.max(FEWEST_VOTERS, Math.min(MOST_VOTERS, VOTER_SHARE * electorate.length))
-  const favour = unit(own, -3) < 0.8 ? 0.9 : 0.45
-  for (const [rank, elector] of electorate.slice(0, most * (0.2 + 0.8 * unit(own, -2))).entries()) {
-    if (rank > 3 && unit(own, 2_000 + rank) < 0.3) continue
-    const power = Math.max(1, Math.floor(elector.power))
-    const support = unit(own, rank) < favour ? 1 : unit(own, -rank - 9) < 0.7 ? 0 : 2
-    const weight = toUnits(power, decimals)
-    const at = start + 1 + Math.floor(unit(own, 1_000 + rank) * (LENGTH - 2))
-    if (family === 'alpha') addLog(at, encodeAlphaVote(elector.address, id, support === 1, weight))
-    else addLog(at, encodeVote(elector.address, id, support, weight))
-    const side = support === 1 ? 1 : 0
-    balance[side] = (balance[side] ?? 0) + power
-  }
-  if ((balance[1] ?? 0) <= (balance[0] ?? 0)) return logs
+  const scores = castVotes(governor, own, start).map(({ voter, support, weight, at }) => {
+    if (family === 'alpha') addLog(at, encodeAlphaVote(voter, id, support === 1, weight))
+    else addLog(at, encodeVote(voter, id, support, weight))
+    return { support, weight }
+  })
+  if (!isAccepted(governor, scores)) return logs
   const queued = end + 100
   const eta = BigInt(time + (queued + DELAY - created) * SECONDS_PER_BLOCK)
   addLog(queued, encodeQueued(id, eta))
@@ -314,6 +239,47 @@ function encodeLogs(governor: InUse, number: number, created: number, time: numb
   }
   if (isExecuted) addLog(queued + DELAY, encodeOutcome('ProposalExecuted', id, hasIndexedId))
   return logs
+}
+
+/** Against, for and abstain, as the votes of all families have them but for Compound's first governor. */
+type Support = 0 | 1 | 2
+
+interface CastVote {
+  readonly voter: string
+  readonly support: Support
+  readonly weight: bigint
+  /** The block. */
+  readonly at: number
+}
+
+/** The votes on a proposal: each has the power that is delegated to its voter at the start, which others do not have. */
+function castVotes(
+  { family, decimals, owner: { voters, delegations } }: InUse,
+  own: number,
+  start: number,
+): CastVote[] {
+  const favour = unit(own, -3) < 0.8 ? 0.9 : 0.45
+  return voters
+    .slice(0, voters.length * (0.2 + 0.8 * unit(own, -2)))
+    .flatMap(({ address, power }, rank): CastVote[] => {
+      if (rank > 3 && unit(own, 2_000 + rank) < 0.3) return []
+      const weight = delegations === undefined ? toUnits(power, decimals) : delegations.powerAt(address, start)
+      if (weight === 0n) return []
+      const other = family === 'alpha' || unit(own, -rank - 9) < 0.7 ? 0 : 2
+      const support = unit(own, rank) < favour ? 1 : other
+      return [{ voter: address, support, weight, at: start + 1 + Math.floor(unit(own, 1_000 + rank) * (LENGTH - 2)) }]
+    })
+}
+
+/** Whether a proposal with these votes has a majority and reaches the quorum. */
+function isAccepted(governor: InUse, votes: readonly Pick<CastVote, 'support' | 'weight'>[]): boolean {
+  const toScore = (...wanted: Support[]) =>
+    votes.reduce((sum, { support, weight }) => (wanted.includes(support) ? sum + weight : sum), 0n)
+  const counted = governor.counted ?? (governor.family === 'openzeppelin' ? 'for+abstain' : 'for')
+  const needed = toQuorum(governor)
+  // Votes for it are more than those against, so `larger+abstain` counts the same votes as `for+abstain`.
+  const reached = counted === 'for' ? toScore(1) : counted === 'all' ? toScore(0, 1, 2) : toScore(1, 2)
+  return toScore(1) > toScore(0) && reached >= needed
 }
 
 /** The events of a timelock about the calls of a proposal. */

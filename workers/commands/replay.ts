@@ -11,18 +11,17 @@ import { createDatabase, type Database, readRegistry } from '../../shared/store/
 import { createLog } from '../../shared/telemetry/log.ts'
 import type { Job } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
-import type { Difference } from '../run/runner.ts'
 import { type ReplayOptions, type ReplayResult, replay } from '../run/runner.ts'
 import { createRecomputation } from '../schedule/recompute.ts'
 import { toTime } from '../terminal/option-time.ts'
 import { toShortTime, toTable } from '../terminal/text-table.ts'
+import { checkAll, MOST_SHOWN, RECORDINGS, toChanges, toCheckReport, toCounts } from './replay-check.ts'
 
 /** Exit code if rows differ and are not applied; 1 means that the command failed. */
 const DIFFERENT = 3
-/** Differences in the table; the summary counts all. */
-const MOST_SHOWN = 100
 
 const HELP = `npm run replay -- <dataset> --from <time> --to <time> [options]
+npm run replay -- --check [<dataset>...] [options]
 
 Decodes the stored answers of providers again, with the code of today and without any network, and prints the rows that
 differ from the stored ones: added, changed and removed, with their members. Answers are stored for RAW_ANSWERS_DAYS and
@@ -32,6 +31,14 @@ RAW_ANSWERS_UNREPEATABLE_DAYS. The settings of providers must be those of the wo
   --apply       stores the differences as a correction, with change events; computed data follows by itself
   --json
   --help
+
+--check decodes recorded answers in files, of all datasets by default, and compares the rows with the accepted ones beside
+them. It needs neither network nor stores. Use it after a change of a decoder.
+
+  --recordings  the folder of the recordings; default ${RECORDINGS}
+  --accept      writes the rows of today as the accepted ones; review the difference in Git
+  --json
+  UPSTREAM_DATA_DIR  folder of the bodies that some recordings only name; they are skipped without it
 
 Exit codes: 0 nothing differs, or the differences are stored; 1 failed; ${DIFFERENT} rows differ.
 
@@ -75,11 +82,15 @@ async function main(): Promise<void> {
       from: { type: 'string' },
       to: { type: 'string' },
       apply: { type: 'boolean', default: false },
+      check: { type: 'boolean', default: false },
+      recordings: { type: 'string' },
+      accept: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   })
   if (values.help) return console.log(HELP)
+  if (values.check) return await check(positionals, values)
   const { job, range } = toRequest(positionals, values)
   const config = loadCommandConfig()
   const db = createDatabase(config.clickhouse, 'write')
@@ -93,6 +104,16 @@ async function main(): Promise<void> {
   print(job, context.registry, result, values)
   await db.close()
   if (result.differences.length > 0 && !values.apply) process.exitCode = DIFFERENT
+}
+
+async function check(
+  datasets: readonly string[],
+  { accept, json, ...options }: { recordings?: string | undefined; accept: boolean; json: boolean },
+): Promise<void> {
+  const result = await checkAll({ datasets, accepts: accept, folder: options.recordings ?? RECORDINGS })
+  console.log(toCheckReport(result, json))
+  const isDifferent = result.recordings.some(({ differences, failure }) => differences.length > 0 || failure)
+  if (isDifferent) process.exitCode = DIFFERENT
 }
 
 type Apply = NonNullable<ReplayOptions['apply']>
@@ -130,22 +151,15 @@ function print(
   }
   const cells = differences
     .slice(0, MOST_SHOWN)
-    .map(({ kind, entity, at, members, before, after }) => [
-      kind,
+    .map(({ entity, at, ...one }) => [
+      one.kind,
       names.get(entity)?.name ?? String(entity),
       toShortTime(at),
-      members.map((name) => `${name}: ${toShown(before, name)} -> ${toShown(after, name)}`).join(', '),
+      toChanges(one),
     ])
   if (cells.length > 0) console.log(toTable(['row', 'entity', 'time (UTC)', 'members'], cells))
-  const count = (kind: Difference['kind']) => differences.filter((one) => one.kind === kind).length
-  const counts = `${count('added')} added, ${count('changed')} changed, ${count('removed')} removed`
+  const counts = toCounts(differences)
   console.log(`${done.runs} runs, ${done.answers} answers, ${done.rows} rows: ${counts}${apply ? ', stored' : ''}`)
-}
-
-function toShown(row: Difference['before'], name: string): string {
-  if (row === undefined) return 'no row'
-  const text = JSON.stringify(row[name]) ?? 'null'
-  return text.length > 40 ? `${text.slice(0, 40)}...` : text
 }
 
 if (isMain(import.meta.url)) runCommand(main)

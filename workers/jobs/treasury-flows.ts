@@ -4,6 +4,12 @@ import { toFlowDaos } from '../providers/contracts/treasury-flows.ts'
 import { treasuryTransfers } from '../providers/treasury-transfers.ts'
 
 /**
+ * A runway divides by the last 365 days that were read completely, which end up to three days ago: on the first day these
+ * must be there, too.
+ */
+const FIRST_RUN_DAYS = 368
+
+/**
  * Transfers of the treasuries of every live DAO. Each run continues from the time of the last one. All DAOs are one job,
  * because the accounts of a chain are read from its node together.
  */
@@ -13,7 +19,7 @@ export default defineJob({
   dataset: treasuryFlows,
   providers: [treasuryTransfers],
   entities: toFlowDaos,
-  history: { intervals: ['1d'], chunkEntities: 4, chunkPoints: 365, firstRunDays: 365 },
+  history: { intervals: ['1d'], chunkEntities: 4, chunkPoints: FIRST_RUN_DAYS, firstRunDays: FIRST_RUN_DAYS },
   run: ({ provider, range, ...request }) =>
     range ? provider.fetchHistory({ ...request, range }) : provider.fetchNew(request),
 })

@@ -5,6 +5,7 @@ import {
   type RequestKey,
   readBodies,
   readLastAnswer,
+  type StoredBody,
   type StoredRun,
 } from '../../shared/store/store.ts'
 import type { StoredAnswers } from '../http/client.ts'
@@ -17,16 +18,25 @@ const toName = ({ provider, method, host, path, query }: RequestKey) =>
 
 const isSuccess = (status: number) => status >= 200 && status < 300
 
-/**
- * Answers requests with the bodies that a run received, in the order of its attempts. A request that the run did not send
- * gets the newest earlier answer of its dataset: a process reuses some answers in several runs.
- */
+/** Where the answers of a run are stored. */
+export interface AnswerSource {
+  readBodies(hashes: readonly string[]): Promise<ReadonlyMap<string, StoredBody>>
+  /** Returns the newest answer to a request that the run did not send: a process reuses some answers in several runs. */
+  readLast(request: RequestKey): Promise<AnswerStamp | undefined>
+}
+
+/** The answers in the database. */
+export const toStoredSource = (db: Database, dataset: string, { collectedAt }: StoredRun): AnswerSource => ({
+  readBodies: (hashes) => readBodies(db, hashes),
+  readLast: (request) => readLastAnswer(db, request, { dataset, before: collectedAt }),
+})
+
+/** Answers requests with the bodies that a run received, in the order of its attempts. */
 export async function openStoredAnswers(
-  db: Database,
-  dataset: string,
+  source: AnswerSource,
   run: StoredRun,
-): Promise<StoredAnswers & { throwIfMissing(): void }> {
-  const bodies = new Map(await readBodies(db, [...new Set(run.answers.map(({ hash }) => hash))]))
+): Promise<StoredAnswers & { findMissing(): DataError | undefined }> {
+  const bodies = new Map(await source.readBodies([...new Set(run.answers.map(({ hash }) => hash))]))
   const queues = new Map<string, AnswerStamp[]>()
   for (const answer of run.answers) {
     const key = toKey(answer)
@@ -44,7 +54,7 @@ export async function openStoredAnswers(
     const queue = queues.get(toKey(request)) ?? []
     const next = queue.length > 1 ? queue.shift() : queue[0]
     if (next !== undefined) return next
-    const last = await readLastAnswer(db, request, { dataset, before: run.collectedAt })
+    const last = await source.readLast(request)
     return last ?? fail(request, 'no answer is stored. The current code sends other requests than the run did')
   }
   return {
@@ -52,13 +62,11 @@ export async function openStoredAnswers(
       const { hash, status, contentType, code, reason } = await findStamp(request)
       const shown = { status, contentType: contentType === '' ? null : contentType, code, reason }
       if (status === 0) return { ...shown, body: '' }
-      if (!bodies.has(hash)) for (const [key, body] of await readBodies(db, [hash])) bodies.set(key, body)
+      if (!bodies.has(hash)) for (const [key, body] of await source.readBodies([hash])) bodies.set(key, body)
       const body = bodies.get(hash) ?? fail(request, `the body ${hash} is not stored any more`)
       if (body.omitted !== '' && isSuccess(status)) fail(request, `the body is not stored: ${body.omitted}`)
       return { ...shown, body: body.body }
     },
-    throwIfMissing: () => {
-      if (missing !== undefined) throw missing
-    },
+    findMissing: () => missing,
   }
 }

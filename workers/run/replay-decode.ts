@@ -6,7 +6,7 @@ import { type CheckedRows, type Job, parsePayload, toEntities, toPeers } from '.
 import type { JobState } from '../job/job-state.ts'
 import { toAssignment } from './assignment.ts'
 import { type Collected, collect } from './collect.ts'
-import { openStoredAnswers } from './replay-answers.ts'
+import { type AnswerSource, openStoredAnswers, toStoredSource } from './replay-answers.ts'
 import type { JobContext } from './run-job.ts'
 
 export type DecodeContext = Pick<JobContext, 'config' | 'db' | 'registry' | 'log' | 'redact'>
@@ -19,12 +19,32 @@ export interface DecodedRun {
 }
 
 /**
- * Decodes the answers of a run again, without any network. The clock, the job's state and the refusals of the
- * plausibility check are those of the run.
+ * Decodes the answers of a stored run again.
  * @throws DataError `payload`, with the request, if its answer or body is not stored; `config` if a key is not set.
  */
 export async function decodeRun(job: Job, run: StoredRun, context: DecodeContext): Promise<DecodedRun> {
-  const answers = await openStoredAnswers(context.db, job.dataset.name, run)
+  const { missing, ...decoded } = await decodeAnswers(
+    job,
+    run,
+    context,
+    toStoredSource(context.db, job.dataset.name, run),
+  )
+  if (missing !== undefined) throw missing
+  throwIfUnconfigured(run, decoded.collected)
+  return decoded
+}
+
+/**
+ * Decodes the answers of a run, without any network. The clock, the job's state and the refusals of the plausibility
+ * check are those of the run. `missing` is the first request without a stored answer: its provider failed.
+ */
+export async function decodeAnswers(
+  job: Job,
+  run: StoredRun,
+  context: DecodeContext,
+  source: AnswerSource,
+): Promise<DecodedRun & { readonly missing: DataError | undefined }> {
+  const answers = await openStoredAnswers(source, run)
   const unlimited = { take: async () => {} }
   // New clients and collectors for each run: an answer that they cache would hide a missing one.
   const http = createHttpClients({
@@ -46,9 +66,7 @@ export async function decodeRun(job: Job, run: StoredRun, context: DecodeContext
     checkAgain: (provider, checked) => withoutRefused(job, provider, checked, implausible.get(provider)),
   })
   const collected = await collect(collectors, assignment, context.log)
-  answers.throwIfMissing()
-  throwIfUnconfigured(run, collected)
-  return { run, payload, collected }
+  return { run, payload, collected, missing: answers.findMissing() }
 }
 
 /** The values that the run read. Values that the code sets are dropped after the run. */

@@ -23,9 +23,11 @@ import { type JobContext, runJob } from './run-job.ts'
  *   in this order. Repeating a job changes nothing. If entities are left, it throws `PartialFailureError` after it stored the
  *   rows of the others.
  * - `checkRows` is the check that the rows of every job pass.
+ * - `replay` decodes stored answers again, `checkRecordings` recorded ones in files.
  */
 export { announce, noteChange, rememberFailing } from './changes.ts'
 export { type ReplayOptions, type ReplayResult, replay } from './replay.ts'
+export { type CheckedRecording, type CheckResult, checkRecordings, type RowDifference } from './replay-check.ts'
 export type { Difference } from './replay-compare.ts'
 export { PartialFailureError } from './retries.ts'
 export { checkRows } from './rows.ts'

@@ -5,7 +5,7 @@ import { governors } from '../../../../shared/datasets/governors.ts'
 import { countOrNull, idValue, numberOrNull, timeValue, uint32 } from '../../../../shared/record-values.ts'
 import type { Answer } from '../../../formats/formats.ts'
 import { type Bloc, countHalf, findBlocs, toEntropies, type Vector } from '../../../governance/blocs.ts'
-import { MOST_MEMBERS, VECTORS_SQL } from '../../../governance/participation.ts'
+import { MOST_MEMBERS, toWantedParams, VECTORS_SQL } from '../../../governance/participation.ts'
 import { type ProposalRange, rangeParameters, toProposalRange } from '../../../governance/range.ts'
 import { answerComputed, EVERYTHING } from '../../../lists/lists.ts'
 import { integerParameter } from '../../../parameters/kinds.ts'
@@ -140,18 +140,17 @@ export const governanceBlocsRoute = defineRoute({
   handle: async (call): Promise<Answer> => {
     const { db, found: dao, query, representation, signal } = call
     const range = await toProposalRange(call)
-    const ids = range.proposals
+    const compared = range.proposals
       .filter(({ ends, reason }) => ends !== null && reason === '')
       .slice(-query.proposals)
-      .map(({ id }) => id)
     const rows = await db.rows({
       name: 'governance-blocs',
       sql: VECTORS_SQL,
-      params: { ...range.params, ids },
+      params: { ...range.params, ...toWantedParams(compared) },
       schema: stored,
     })
-    const found = await findBlocs(toVectors(rows, ids.length), ids.length, signal)
-    const report = toReport(dao.id, range, rows, found, ids.length)
+    const found = await findBlocs(toVectors(rows, compared.length), compared.length, signal)
+    const report = toReport(dao.id, range, rows, found, compared.length)
     const head = { asOf: range.readAt, ...(range.expiresAt === undefined ? {} : { expiresAt: range.expiresAt }) }
     if (representation.format === 'json') return { body: Buffer.from(JSON.stringify(report)), ...head }
     return answerComputed(

@@ -5,8 +5,9 @@ import { SOURCES } from '../../../../shared/datasets/governance-scope.ts'
 import { governors } from '../../../../shared/datasets/governors.ts'
 import { countOrNull, idValue, numberOrNull, timeValue, uint32 } from '../../../../shared/record-values.ts'
 import type { Answer } from '../../../formats/formats.ts'
-import { type ListedProposal, toPersonSql, UNKNOWN_REASONS } from '../../../governance/participation.ts'
+import { type ListedProposal, PERSON_SQL, toPersonParams, UNKNOWN_REASONS } from '../../../governance/participation.ts'
 import { personMembers } from '../../../governance/person-members.ts'
+import { findOwnPower } from '../../../governance/powers.ts'
 import { type ProposalRange, rangeParameters, toProposalRange } from '../../../governance/range.ts'
 import { answerComputed, EVERYTHING } from '../../../lists/lists.ts'
 import { manyAccounts } from '../../../parameters/kinds.ts'
@@ -116,7 +117,6 @@ const stored = z.object({
   eligible_participation: z.number().nullable(),
   power_participation: z.number().nullable(),
   power: z.number().nullable(),
-  rank: z.int().nullable(),
   ballots: z.array(
     z.object({
       id: z.string(),
@@ -127,7 +127,7 @@ const stored = z.object({
     }),
   ),
 })
-type Stored = z.infer<typeof stored>
+type Stored = z.infer<typeof stored> & { readonly rank: number | null }
 
 const toTime = (ms: number) => new Date(ms).toISOString()
 const toTimeOrNull = (ms: number | null) => (ms === null ? null : toTime(ms))
@@ -197,13 +197,15 @@ export const governanceRecordRoute = defineRoute({
     const { db, found: dao, query, representation } = call
     const range = await toProposalRange(call)
     const addresses = [...new Set(query.address)].sort()
-    const [found] = await db.rows({
+    const own = await findOwnPower(call, range, addresses)
+    const [one] = await db.rows({
       name: 'governance-record',
-      sql: toPersonSql(range.isPast),
-      params: { ...range.params, addresses },
+      sql: PERSON_SQL,
+      params: { ...range.params, ...toPersonParams(addresses, own) },
       schema: stored,
     })
-    if (found === undefined) throw new Error('the statement returns one row')
+    if (one === undefined) throw new Error('the statement returns one row')
+    const found = { ...one, rank: own.rank }
     const rows = toRows(found, range.proposals)
     const head = {
       asOf: range.readAt,
