@@ -29,7 +29,7 @@ const log = (topics: readonly string[], data: string, more: Partial<TimedLog> = 
   place += 1
   return {
     ...{ address: SAFE, topics: [...topics], data, blockNumber: 5, transactionHash: TX, logIndex: place },
-    ...{ blockTimestamp: undefined, time: 1_700_000_000, ...more },
+    ...{ blockTimestamp: undefined, removed: false, time: 1_700_000_000, ...more },
   }
 }
 /** A log in the place after all others. */
