@@ -4,6 +4,7 @@ import type { Dao } from '../../shared/registry/entities.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { getDao, getToken } from '../support/entities.ts'
+import { connectTo } from '../support/mcp.ts'
 import { toNext } from '../support/next-page.ts'
 import { storeReadDays, toFlow, toFlowAddress } from '../support/stored-flows.ts'
 
@@ -344,6 +345,42 @@ describe(HISTORIC, () => {
 
   it.each([['interval=1h'], ['by=wallet'], ['start=2026-06-02&end=2026-06-01']])('refuses %s', async (query) => {
     expect((await open(`${HISTORIC}?id=${ens.id}&${query}`)).status).toBe(400)
+  })
+})
+
+describe('an assistant', () => {
+  const ask = async (input: object) => {
+    const assistant = await connectTo(api.url)
+    try {
+      return await assistant.rows('query', { of: ['ENS'], ...input })
+    } finally {
+      await assistant.close()
+    }
+  }
+
+  it('finds who received most from a DAO in the last 90 days', async () => {
+    const where = { start: new Date(TODAY - 90 * DAY).toISOString() }
+    const fields = ['counterparty', 'valueUsd']
+    const topic = 'daos/treasury/flows/counterparties'
+    expect(await ask({ topic, where, fields, limit: 1 })).toEqual([{ counterparty: BOB, valueUsd: 6000 }])
+    // Without the payment of May, another address is the first.
+    expect(await ask({ topic, where: { start: '2026-06-01' }, fields, limit: 1 })).toEqual([
+      { counterparty: ALICE, valueUsd: 150 },
+    ])
+  })
+
+  it('reads the transfers, their sums and the runway', async () => {
+    const paid = { direction: 'out', minUsd: '1000', start: '2026-05-01' }
+    const topic = 'daos/treasury/flows'
+    const fields = ['counterparty', 'valueUsd']
+    expect(await ask({ topic, where: paid, fields })).toEqual([{ counterparty: BOB, valueUsd: 6000 }])
+    expect(
+      await ask({ topic: `${topic}/historic`, where: { interval: '1M', start: '2026-05-01' }, fields: ['outUsd'] }),
+    ).toEqual([{ outUsd: 150 }, { outUsd: 6000 }])
+    const [runway] = await ask({ topic: 'daos/treasury/runway', where: { burn: 'gross' }, fields: ['years', 'reason'] })
+    const [expected] = (await get(`/data/daos/treasury/runway?id=${ens.id}`)) as unknown as Item[]
+    expect(Number(runway?.years)).toBeCloseTo(Number(expected?.years), 6)
+    expect(Number(expected?.years)).toBeGreaterThan(0)
   })
 })
 

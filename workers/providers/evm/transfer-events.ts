@@ -67,7 +67,13 @@ export function decodeTransfers(logs: readonly TimedLog[], origin: LogOrigin): D
   return { transfers: [...tokens, ...mergeLists([received, sent])], actedIn }
 }
 
-const wordsOf = ({ data }: RpcLog): readonly string[] => data.slice(2).match(/.{64}/g) ?? []
+/** The members of `SafeMultiSigTransaction` in its data; the places of its texts, which no one reads, are among them. */
+const EXECUTED_WORDS = 11
+const WORD_DIGITS = 64
+
+/** The first words of the data: its length is up to any contract, and no event needs more of them. */
+const wordsOf = ({ data }: RpcLog): readonly string[] =>
+  data.slice(2, 2 + (EXECUTED_WORDS + 1) * WORD_DIGITS).match(/.{64}/g) ?? []
 const toAddress = (word: string | undefined) => `0x${(word ?? '').slice(-40).padStart(40, '0')}`
 const toNumber = (word: string | undefined) => BigInt(`0x${word || '0'}`)
 
@@ -122,9 +128,11 @@ function decodeExecutions(logs: readonly TimedLog[], origin: LogOrigin) {
     const [first] = log.topics
     const words = wordsOf(log)
     if (first === EXECUTED) {
-      call = words
+      call = log.topics.length === 1 && words.length >= EXECUTED_WORDS ? words : undefined
       continue
     }
+    // The hash of a result is its second topic or its first word.
+    if (log.topics.length > 2 || log.topics.length + words.length !== 3) continue
     const pay = (word: string | undefined, baseUnits: bigint) => {
       const recipient = toAddress(word)
       if (baseUnits > 0n && recipient !== ZERO_ADDRESS)
