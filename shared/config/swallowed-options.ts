@@ -11,7 +11,7 @@ const OPTIONS = [
   ...['schema', 'into-existing', 'hostile', 'minutes', 'keep-days', 'only'],
   ...['dataset', 'state', 'reason', 'limit', 'url', 'text', 'short', 'record', 'timeout', 'at', 'data', 'explained'],
   ...['requests', 'seed', 'at-once', 'against', 'leaving', 'list', 'quick', 'rows', 'postgres'],
-  ...['apply', 'provider', 'token', 'without-raw-answers'],
+  ...['apply', 'accept', 'provider', 'recordings', 'token', 'without-raw-answers'],
 ] as const
 
 /**
