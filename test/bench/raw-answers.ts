@@ -155,7 +155,11 @@ WHERE hash IN (SELECT arrayJoin(answers.hash) FROM raw_runs WHERE dataset = {dat
   return {
     what: `bytes of ${dataset.name}, on disk`,
     a: { name: 'answers', value: raw / 1024, unit: 'KiB' },
-    b: { name: `${decoded.size} decoded tables`, value: stored / 1024, unit: 'KiB' },
+    b: {
+      name: decoded.size === 1 ? '1 decoded table' : `${decoded.size} decoded tables`,
+      value: stored / 1024,
+      unit: 'KiB',
+    },
     ratio: raw / stored,
     target: atMost(MOST_BYTES),
     reason: 'bodies have members and days that no table stores',
