@@ -5,7 +5,7 @@ import { createDatabase, type Database } from '../../shared/store/store.ts'
 import { createTestConfig } from '../support/database.ts'
 import { type Demo, startDemo } from '../support/demo.ts'
 
-/** The governors of the demo are simulated. What they emit must be possible on a chain. */
+/** The simulated governors of the demo emit only events that a real chain could have. */
 let demo: Demo
 let db: Database
 beforeAll(async () => {

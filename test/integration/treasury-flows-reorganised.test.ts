@@ -98,7 +98,7 @@ describe('transfers of a treasury after a reorganisation of 12 blocks', () => {
       settings: { ETHERSCAN_CHAINS: 'polygon', BLOCKSCOUT_CHAINS: 'base' },
     })
     try {
-      // One process: what it keeps of the old blocks must not come back.
+      // Both runs share one process, so blocks that the first run cached would reappear in the second.
       const connection = treasuryFlowsJob.connect(pipeline.context)
       const collect = (slot: number) =>
         runJob(treasuryFlowsJob, connection, pipeline.context, { kind: 'slot', slot }).catch(toPendingReport)

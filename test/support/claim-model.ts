@@ -39,7 +39,7 @@ export interface ClaimSubject {
   readonly written: readonly string[]
   /** Whether the job reads ranges, too. */
   readonly readsRanges: boolean
-  /** How often the remaining jobs run in the end: a run of the smallest node limit ends before all is read. */
+  /** The number of final runs of the remaining jobs: with the smallest node limit, a run stops early. */
   readonly attempts: number
   readonly eventsOf: EventsOf
   open(random: Random): ClaimWorld

@@ -20,13 +20,13 @@ export const QUORUM_SHARE = 0.25
 export interface Delegations {
   /** In the order of their blocks. */
   readonly logs: readonly ChainLog[]
-  /** What a proposal needs: the oldest quorum of the registry, otherwise a share of all power. */
+  /** The quorum of a proposal: the oldest quorum of the registry, otherwise a share of all power. */
   readonly quorum: bigint
   /** The power of an account after a block. */
   powerAt(account: string, block: number): bigint
 }
 
-/** A change of an account: what it holds and to whom it delegates from a block on. */
+/** The balance and the delegate of an account from a block on. */
 interface Change {
   readonly account: string
   readonly to: string

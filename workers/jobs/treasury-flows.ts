@@ -3,10 +3,7 @@ import { defineJob } from '../job/define-job.ts'
 import { toFlowDaos } from '../providers/contracts/treasury-flows.ts'
 import { treasuryTransfers } from '../providers/treasury-transfers.ts'
 
-/**
- * A runway divides by the last 365 days that were read completely, which end up to three days ago: on the first day these
- * must be there, too.
- */
+/** A runway needs the last 365 completely read days, which may end three days ago. The first run reads all of them. */
 const FIRST_RUN_DAYS = 368
 
 /**
