@@ -30,7 +30,9 @@ export const dexTradeRow = z.strictObject({
 export type DexTradeRow = z.infer<typeof dexTradeRow>
 
 /**
- * The sums of each day that the inserted rows touch. USD is summed as decimals, because sums of floats depend on the
+ * The sums of each day that the inserted rows touch, and of the last days of each token that the run read. The latter
+ * finds trades that a killed run inserted and did not sum: the next run may begin after them, because the first reading
+ * of a pool begins some hours before the run's own slot. USD is summed as decimals, because sums of floats depend on the
  * order of parts, which changes with merges.
  */
 const DEX_TRADE_DAYS = `
@@ -42,8 +44,10 @@ FROM
   SELECT token, toDate(traded_at) AS day, traded_at AS trade_at, block_number, log_index, transaction_hash,
     price AS trade_price, side = 'BUY' AS is_buy, toDecimal128(ifNull(amount_usd, 0), 12) AS usd
   FROM dex_trades FINAL
-  WHERE token IN {entities: Array(UInt64)} AND traded_at >= toStartOfDay({from: DateTime64(3, 'UTC')})
-    AND traded_at < toStartOfDay({to: DateTime64(3, 'UTC')}) + INTERVAL 1 DAY
+  WHERE (token IN {entities: Array(UInt64)} AND traded_at >= toStartOfDay({from: DateTime64(3, 'UTC')})
+      AND traded_at < toStartOfDay({to: DateTime64(3, 'UTC')}) + INTERVAL 1 DAY)
+    OR (token IN {read: Array(UInt64)} AND traded_at >= toStartOfDay({slot: DateTime64(3, 'UTC')}) - INTERVAL 3 DAY
+      AND traded_at < toStartOfDay({slot: DateTime64(3, 'UTC')}) + INTERVAL 1 DAY)
 )
 GROUP BY token, day`
 

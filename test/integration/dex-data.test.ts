@@ -103,6 +103,25 @@ describe('DEX aggregates', () => {
     expect(stored?.outflow_max).toBeCloseTo(sum(rows, 'SELL', Number.POSITIVE_INFINITY), 9)
   })
 
+  it('include the trades that a killed run inserted and did not sum', async () => {
+    const at = (hours: number) => new Date(END - hours * HOUR).toISOString()
+    // The killed run read two days back from its slot; the next run's slot, and with it the begin of its reading, is later.
+    const unsummed = [trade(21, 1, { traded_at: at(49) }), trade(21, 2, { traded_at: at(30) })]
+    await database.db.insert({ table: dexTrades.table, rows: unsummed })
+    await store([trade(21, 3, { traded_at: at(1) })], END)
+    expect(await read(21)).toMatchObject({ total_trades: 3 })
+    const quiet = [trade(22, 1, { traded_at: at(30) })]
+    await database.db.insert({ table: dexTrades.table, rows: quiet })
+    await derive([], END, [22])
+    expect(
+      await database.db.rows({
+        name: 'days',
+        sql: 'SELECT toString(day) AS day, trades FROM dex_trade_days FINAL WHERE token = 22',
+        schema: z.object({ day: z.string(), trades: z.number() }),
+      }),
+    ).toEqual([{ day: '2024-06-29', trades: 1 }])
+  })
+
   it('count a trade that is later than the start of a window, also in the middle of a day', async () => {
     const at = (days: number, ms: number) => new Date(END - days * 24 * HOUR + ms).toISOString()
     const rows = [1, 7, 30].flatMap((days, n) => [
