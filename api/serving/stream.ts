@@ -110,13 +110,14 @@ interface StreamingOptions {
   readonly admission: Pick<Admission, 'clientKeyOf' | 'downloads' | 'longAnswers' | 'statements' | 'turns'>
 }
 
-/** How an answer is sent: its encoding, its tag, and whether it is first written to a file. */
-function toForm({ request }: RequestContext, answer: LongAnswer) {
+/** How an answer is sent: its encoding, its tag, and whether it is read from a file, which is written first if need be. */
+function toForm({ request }: RequestContext, answer: LongAnswer, files: Pick<AnswerFiles, 'has'>) {
   const { isPacked, isBinary } = FORMATS[answer.format ?? 'json']
   const hasRange = isBinary && request.headers.range !== undefined
   const encoding = isPacked || hasRange ? 'identity' : chooseEncoding(request.headers['accept-encoding'])
   const tag = 'assembled' in answer ? answer.assembled.tag : toTagValue(answer.digest)
-  const usesFile = isBinary && encoding === 'identity' && (request.method === 'HEAD' || selectsRange(request, tag))
+  const needsFile = () => request.method === 'HEAD' || selectsRange(request, tag) || files.has(tag)
+  const usesFile = isBinary && encoding === 'identity' && needsFile()
   return { encoding, tag, usesFile }
 }
 
@@ -177,7 +178,7 @@ export function createStreaming({ spools, compression, files, admission }: Strea
   return async (context, client, answer, head, now, disconnected, charge) => {
     disconnected.throwIfAborted()
     const { request, response } = context
-    const { encoding, tag, usesFile } = toForm(context, answer)
+    const { encoding, tag, usesFile } = toForm(context, answer, files)
     const toHeaders = () => [
       ...FIXED_HEADERS,
       ...head.headers,
