@@ -32,27 +32,20 @@ const dayRow = z.object({
 const SIDE = `indexOf(['${FLOW_SIDES.join("', '")}'], multiIf(direction = 'internal', 'internal', direction = 'in' OR leg = 'in', 'in', 'out')) - 1`
 const KIND = `indexOf(['${FLOW_KINDS.join("', '")}'], toString(kind)) - 1`
 
-/**
- * SQL for the transfers of DAOs by asset, and within an asset by day, kind, side and whether they are part of a swap. Spam is
- * left out. The inner part groups by the columns as they are stored: texts are made of far fewer groups.
- */
+/** SQL for the transfers of DAOs by asset, and within an asset by day, kind, side and whether they are part of a swap. Spam is left out. */
 const toDaysSql = (isWanted: string) => `
-SELECT dao, chain, contract, argMax(symbol, last_at) AS symbol, max(decimals) AS decimals,
+SELECT dao, chain, contract_address AS contract, argMax(symbol, last_at) AS symbol, max(decimals) AS decimals,
   groupArray(day) AS days, groupArray(kind_place) AS kinds, groupArray(side) AS sides, groupArray(is_swapped) AS swapped, groupArray(units) AS units, groupArray(transfers) AS transfers
 FROM
 (
-  SELECT dao, toString(asset_chain) AS chain, contract, toUInt32(date) AS day, ${KIND} AS kind_place, ${SIDE} AS side, direction = 'swap' AS is_swapped,
-    toString(sum(sum_units)) AS units, sum(part_transfers) AS transfers, argMax(part_symbol, part_at) AS symbol, max(part_decimals) AS decimals, max(part_at) AS last_at
-  FROM
-  (
-    SELECT dao, chain AS asset_chain, contract_address AS contract, toDate(recorded_at) AS date, kind, direction, leg,
-      sum(base_units) AS sum_units, count() AS part_transfers, argMax(symbol, recorded_at) AS part_symbol, max(decimals) AS part_decimals, max(recorded_at) AS part_at
-    FROM treasury_flows FINAL WHERE kind != 'spam' AND ${isWanted}
-    GROUP BY dao, asset_chain, contract, date, kind, direction, leg
-  )
-  GROUP BY dao, chain, contract, day, kind_place, side, is_swapped
+  SELECT dao, toString(chain) AS chain, contract_address, toUInt32(toDate(recorded_at)) AS day, ${KIND} AS kind_place, ${SIDE} AS side,
+    direction = 'swap' AS is_swapped,
+    toString(sum(base_units)) AS units, count() AS transfers, argMax(symbol, recorded_at) AS symbol, max(decimals) AS decimals,
+    max(recorded_at) AS last_at
+  FROM treasury_flows FINAL WHERE kind != 'spam' AND ${isWanted}
+  GROUP BY dao, chain, contract_address, day, kind_place, side, is_swapped
 )
-GROUP BY dao, chain, contract`
+GROUP BY dao, chain, contract_address`
 
 const priceRow = z.object({
   chain: z.string(),

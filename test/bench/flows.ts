@@ -13,7 +13,7 @@ interface Sizes {
   readonly transfers: number
   readonly counterparties: number
 }
-const FULL: Sizes = { daos: 10, transfers: 100_000, counterparties: 5_000 }
+const FULL: Sizes = { daos: 20, transfers: 100_000, counterparties: 5_000 }
 const SMALL: Sizes = { daos: 2, transfers: 2_000, counterparties: 100 }
 const DAYS = 365
 
