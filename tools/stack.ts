@@ -119,12 +119,12 @@ async function backfillDemo(config: Config): Promise<void> {
     plan('prices', '1h', daysAgo(90), daysAgo(31)),
     plan('prices', '5m', daysAgo(31)),
     plan('tvl', '1d', daysAgo(90)),
-    plan('treasury', '1d', daysAgo(90)),
+    plan('treasury', '1d', daysAgo(370)),
     plan('fees', '1d', daysAgo(90)),
     // The jobs of these datasets are enqueued when prices and treasuries are stored. The datasets are planned here too,
     // so that the history counts as complete only after them.
     plan('market-cap', '1d', HISTORY_START),
-    plan('treasury-value', '1d', daysAgo(90)),
+    plan('treasury-value', '1d', daysAgo(370)),
     plan('index', '5m', daysAgo(31)),
   ]
   const redis = createRedis(config.redis.url, createLog('backfill', 'error'))

@@ -27,6 +27,8 @@ interface LongListSource {
   readonly name: string
   /** Selects `key`, `name`, which breaks ties, `as_of`, `record`, and the columns of `keyset`. */
   readonly sql: string
+  /** Selects `total`, the number of records without filters, if that is less work than to count those of `sql`. */
+  readonly count?: string
   readonly params: Readonly<Record<string, unknown>>
   /** The default order. */
   readonly keyset: Keyset
@@ -90,7 +92,10 @@ LIMIT {limit: UInt32}`,
     ),
     db.rows({
       name: `${source.name}-count`,
-      sql: `SELECT count() AS total FROM (${source.sql}) WHERE true${conditions.sql}`,
+      sql:
+        conditions.sql === '' && source.count !== undefined
+          ? source.count
+          : `SELECT count() AS total FROM (${source.sql}) WHERE true${conditions.sql}`,
       params,
       settings: { max_threads: 1 },
       schema: counted,

@@ -48,7 +48,8 @@ function toParameters(route: Route, { schemas }: Components): Parameter[] {
     const isBoth = inTables !== schema
     const isInPath = path.includes(`{${name}}`)
     const example = exampleOf(schema)
-    const own = isBoth ? { anyOf: [rest, several] } : rest
+    // Every value of another parameter is valid in both forms: only its default differs.
+    const own = takesSeveral(inTables) && isBoth ? { anyOf: [rest, several] } : rest
     return {
       name,
       in: isInPath ? 'path' : 'query',

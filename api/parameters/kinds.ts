@@ -202,6 +202,15 @@ export const page = (noun: string, bounds: { default: number; max: number }) => 
   cursor: cursor(),
 })
 
+/** The `limit` of a table of several entities, of which each has the default number of rows. */
+export const limitOfEach = ({ noun, ...bounds }: { noun: string; default: number; max: number }) =>
+  integerParameter(bounds.max)
+    .optional()
+    .meta({
+      description: `most rows of all ${noun}s together, at most ${bounds.max}; by default the ${bounds.default} newest of each ${noun}, and the next page has those before.`,
+      examples: [3],
+    })
+
 /** Like `page`, for an answer that is complete unless `limit` is given. */
 export const optionalPage = (noun: string, bounds: { max: number }) => ({
   limit: optionalLimit(noun, bounds),

@@ -33,7 +33,8 @@ export function estimateValues(
 ): number {
   const finest = findFinest(shape.interval)
   if (finest === undefined) return Math.max(0, entities - 1) * VALUES_PER_LIST
-  const { interval = finest, points, limit } = query
+  // A table of several entities has the default of `limit` for each.
+  const { interval = finest, points, limit = shape.limit?.safeParse(undefined).data } = query
   const buckets = toLength(query, now) / (INTERVAL_SECONDS[interval as Interval] * 1000)
   const most = [buckets, points, limit].filter((one) => typeof one === 'number')
   return Math.max(1, entities) * Math.ceil(Math.min(...most))

@@ -150,8 +150,8 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   /** A parameter that may replace the entity. */
   readonly oneUnless?: keyof Shape & string
   /**
-   * With another format than JSON, which contains one entity, the route takes several. The parameters of `query` that take
-   * several values there, too, have other schemas here.
+   * With another format than JSON, which contains one entity, the route takes several. The parameters of `query` that differ
+   * there, such as those that take several values, have other schemas here.
    */
   readonly severalInTables?: boolean | QueryShape
   readonly query: Shape
@@ -265,7 +265,7 @@ function findEntities(kind: EntityKind<Named> | undefined, isMany: boolean, quer
 
 /** The values of parameters as text, one or several: a cursor is the same in all formats. */
 const joinEach = (query: Query, names: readonly string[]) =>
-  Object.fromEntries(names.map((name) => [name, [query[name]].flat().join()]))
+  Object.fromEntries(names.filter((name) => name in query).map((name) => [name, [query[name]].flat().join()]))
 
 /** The JSON schema of a list of records, which may be wider ones. */
 function toListOf(record: z.ZodObject | undefined, wider: readonly z.ZodObject[] = []): z.ZodType | undefined {

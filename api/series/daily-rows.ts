@@ -6,7 +6,7 @@ import { INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
 import { type Answer, IS_ANY, toOwned } from '../formats/formats.ts'
 import type { SeriesQuestion } from './series.ts'
 import { toBucketSql } from './series-source.ts'
-import { answerSeriesTable, checkTable, inTableOrder } from './table.ts'
+import { answerEachTable, answerSeriesTable, checkTable, inTableOrder, isOfEach } from './table.ts'
 
 /** The dataset with the cadence of the points: observations may be more frequent. */
 export const toDaily = ({ dataset }: DailySeries): DatasetFacts =>
@@ -74,7 +74,7 @@ GROUP BY ${by}`
 }
 
 /**
- * A daily series of several owners as a table, newest point first.
+ * A daily series of several owners as a table, newest point first. Without `limit` it has at most `each` rows of each owner.
  * @throws DataError `storage`, Problem `invalid_parameter`.
  */
 export async function answerTable(
@@ -82,23 +82,26 @@ export async function answerTable(
     readonly query: SeriesQuestion & Omit<Parameters<typeof answerSeriesTable>[2], 'interval'>
   },
   series: DailySeries,
+  each: number,
 ): Promise<Answer> {
-  const { query } = call
+  const { query, representation } = call
   checkTable(query, 'desc')
   const interval = query.interval ?? '1d'
   const dataset = toDaily(series)
   // The key of the owner is a column of the rows `s`.
   const owned = toOwned(call, series.record, 's.owner')
-  const { answer } = await answerSeriesTable(
-    { ...call, representation: owned.representation },
-    {
-      name: `${dataset.name}-table`,
-      dataset,
-      order: 'desc',
-      sql: inTableOrder(toRowsSql(series, interval, owned.id, owned.toRecord), 'desc'),
-      params: { ...owned.params, dataset: dataset.name },
-    },
-    { ...query, interval },
-  )
-  return answer
+  const ofOwned = { ...call, representation: owned.representation }
+  const source = {
+    name: `${dataset.name}-table`,
+    dataset,
+    order: 'desc',
+    sql: inTableOrder(toRowsSql(series, interval, owned.id, owned.toRecord), 'desc'),
+    params: { ...owned.params, dataset: dataset.name },
+  } as const
+  // `limit` may change between pages, so a page continues in the way of the first one.
+  const { limit } = query
+  if (isOfEach(representation.after) || (limit === undefined && representation.after === ''))
+    return answerEachTable(ofOwned, source, { ...query, interval, each: limit ?? each })
+  const most = limit ?? each * call.entities.length
+  return (await answerSeriesTable(ofOwned, source, { ...query, interval, limit: most })).answer
 }

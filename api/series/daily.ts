@@ -5,7 +5,7 @@ import { DAY_MS, type Interval, type TimeRange, toBucketStart } from '../../shar
 import { toStaleAt } from '../../shared/store/store.ts'
 import { type Answer, answerRecords, inTables, refuseCursor, toObject } from '../formats/formats.ts'
 import { SERIES_HEADERS } from '../http/headers.ts'
-import { page, time } from '../parameters/kinds.ts'
+import { limitOfEach, page, time } from '../parameters/kinds.ts'
 import { type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entities.ts'
 import { selectPoints } from './chunks.ts'
@@ -45,8 +45,12 @@ type Call = SeriesCall & { readonly found: Named; readonly entities: readonly Na
 interface SeriesQuery {
   readonly start?: number | undefined
   readonly end?: number | undefined
-  readonly limit: number
+  /** Absent only in a table. */
+  readonly limit?: number | undefined
 }
+
+/** The default and the maximum of `limit`. */
+const [USUAL_POINTS, MOST_POINTS] = [365, 10_000]
 
 /**
  * Serves a daily series of a DAO or a token, newest first (docs/contract.md, section 2). ClickHouse writes the points
@@ -120,12 +124,13 @@ LIMIT {limit: UInt32}`,
   const answer = async (call: Call & { readonly query: SeriesQuery & SeriesQuestion }): Promise<Answer> => {
     const { now, representation } = call
     checkRange(call.query)
-    if (call.entities.length > 1) return answerTable(call, series)
-    if (!isPlain(call.query, 'desc', '1d')) return answerInForm(call, call.query)
+    if (call.entities.length > 1) return answerTable(call, series, USUAL_POINTS)
+    const { limit = USUAL_POINTS } = call.query
+    if (!isPlain(call.query, 'desc', '1d')) return answerInForm(call, { ...call.query, limit })
     // A following page contains the days before the last day of the previous page.
     const query = representation.after === '' ? call.query : { ...call.query, end: parsePosition(representation.after) }
     const range = { from: query.start ?? 0, to: Math.min(query.end ?? now(), now()) }
-    const { answer, counts } = await answerPage(call, range, toSeriesDueEnd(dataset, '1d', now()), query.limit)
+    const { answer, counts } = await answerPage(call, range, toSeriesDueEnd(dataset, '1d', now()), limit)
     const described = describe(dataset, query, { ...counts, asOf: answer.asOf }, now())
     return { ...answer, ...described, headers: { ...answer.headers, ...described.headers } }
   }
@@ -133,12 +138,12 @@ LIMIT {limit: UInt32}`,
   return defineRoute({
     ...toDescribed({ ...described, tag, description: `${described.description} ${inTables(kind.noun)}` }),
     one: kind,
-    severalInTables: true,
+    severalInTables: { limit: limitOfEach({ noun: kind.noun, default: USUAL_POINTS, max: MOST_POINTS }) },
     query: {
       start: time('First moment, inclusive; default: the first point.', '2026-01-01').optional(),
       end: time('Last moment, exclusive; default: now.', '2026-02-01').optional(),
       ...seriesParameters(intervals, 'desc'),
-      ...page('points', { default: 365, max: 10_000 }),
+      ...page('points', { default: USUAL_POINTS, max: MOST_POINTS }),
     },
     record: series.record,
     response: toPoints({ record: series.record, time: series.time, constants: { [about]: '' } }),

@@ -79,6 +79,15 @@ export function readTablePlace(after: string, owners: readonly number[], { from,
   return { owner, at }
 }
 
+/** The first word of the cursor after a page with rows of each owner. */
+const OF_EACH = 'each'
+
+/** How many rows of each owner the pages before had, and the end of the range of the first page in Unix milliseconds. */
+const roundValues = z.tuple([z.literal(OF_EACH), z.int().positive(), z.int()])
+
+/** Whether a cursor is that of `answerEachTable`. */
+export const isOfEach = (after: string): boolean => after !== '' && roundValues.safeParse(toJson(after)).success
+
 /** Maximum buckets of an answer without a limit: more would exceed the time limit of a query. */
 const MAX_BUCKETS = 5_000_000
 
@@ -210,5 +219,80 @@ FROM (SELECT owner, row_at FROM (${sql})) GROUP BY owner`,
     },
     records,
     range: { ...stored, ...resumed, entities: owners },
+  }
+}
+
+const timesOfOwner = z.object({ owner: z.number(), times: z.array(z.int()) })
+
+/** The rows of an owner from `skip` on, at most `each`, and how many of its buckets these rows leave out. */
+function readRound(
+  times: readonly number[],
+  { skip, each }: { readonly skip: number; readonly each: number },
+  { from, to, start, due, interval }: TimeRange & Pick<TableQuery, 'start' | 'interval'> & { readonly due: number },
+) {
+  const shown = times.slice(skip, skip + each)
+  const isCut = times.length > skip + each
+  // The pages before counted the buckets of an owner that has no more rows.
+  if (shown.length === 0 && skip > 0) return { isCut, missing: 0 }
+  const first = isCut || start === undefined ? (shown.at(-1) ?? to) : from
+  const expected = countBuckets(first, Math.min(times[skip - 1] ?? to, due), interval)
+  return { isCut, missing: Math.max(0, expected - shown.filter((at) => at < due).length) }
+}
+
+/**
+ * A series of several owners as a table with the newest `each` rows of every owner, owner after owner in the order of their
+ * ids. The next page has the rows before these. Missing buckets are counted as in `answerSeriesTable`.
+ * @throws DataError `storage`, Problem `invalid_parameter`.
+ */
+export async function answerEachTable(
+  call: Parameters<typeof answerSeriesTable>[0],
+  source: TableSource,
+  query: Omit<TableQuery, 'limit'> & { readonly each: number },
+): Promise<Answer> {
+  const { db, representation } = call
+  const { name, dataset } = source
+  const { interval, start, each } = query
+  const now = call.now()
+  const range = toSeriesRange({ start: start ?? EARLIEST_MS, end: query.end, interval }, now)
+  const due = toSeriesDueEnd(dataset, interval, now)
+  const [, skip = 0, to = range.to] = roundValues.safeParse(toJson(representation.after || 'null')).data ?? []
+  if (to > range.to) throw refuseCursor()
+  const keys = call.entities.map(({ key }) => key)
+  const from = Math.max(range.from, EARLIEST_MS)
+  const params = {
+    ...{ ...source.params, from, to, entities: keys, resumed: 0, resume: to },
+    limit: keys.length * countBuckets(from, to, interval),
+  }
+  const toRound = (skipped: string, rows: string) => `SELECT * FROM (${source.sql}) ORDER BY owner, row_at DESC
+LIMIT ${skipped}, ${rows} BY owner`
+  const owners = await db.rows({
+    name: `${name}-owners`,
+    sql: `SELECT owner, arrayReverseSort(groupArray(${ROW_AT})) AS times
+FROM (${toRound('0', '{rows: UInt64}')}) GROUP BY owner`,
+    params: { ...params, rows: skip + each + 1 },
+    settings: { max_threads: 1 },
+    schema: timesOfOwner,
+  })
+  const timesOf = new Map(owners.map(({ owner, times }) => [owner, times]))
+  const rounds = keys.map((key) =>
+    readRound(timesOf.get(key) ?? [], { skip, each }, { from: range.from, to, start, due, interval }),
+  )
+  const {
+    next: _,
+    records,
+    ...answer
+  } = await answerRecords(
+    { db, representation },
+    { ...source, sql: toRound('{skip: UInt64}', '{each: UInt64}'), params: { ...params, skip, each } },
+  )
+  const next = rounds.some(({ isCut }) => isCut)
+    ? { Link: representation.nextLink(JSON.stringify([OF_EACH, skip + each, to])) }
+    : {}
+  const missing = rounds.reduce((sum, one) => sum + one.missing, 0)
+  return {
+    ...answer,
+    headers: { ...answer.headers, ...next, ...toSeriesHeaders(interval, records, missing) },
+    staleAt: range.open && skip === 0 && answer.asOf ? toStaleAt(answer.asOf, dataset) : null,
+    ...toExpiry({ ...range, to }, due, now),
   }
 }

@@ -6,6 +6,7 @@ import type { Benchmark } from './define-benchmark.ts'
 import { delegates } from './delegates.ts'
 import { dexData } from './dex-data.ts'
 import { durability } from './durability.ts'
+import { flows } from './flows.ts'
 import { governance } from './governance.ts'
 import { history } from './history.ts'
 import { overload } from './overload.ts'
@@ -40,6 +41,7 @@ export const benchmarks = [
   dexData,
   delegates,
   governance,
+  flows,
   baskets,
   sentiment,
   alerts,

@@ -292,14 +292,14 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     await close()
   })
 
-  it('prints the report of a DAO on two pages, with links, and the source on each page', async () => {
+  it('prints the report of a DAO on three pages, with links, and the source on each page', async () => {
     const { page, wrong, close } = await open(`/daos/${UNISWAP}?tab=report`, { scheme: 'dark' })
-    for (const name of ['Price', 'Treasury over time', 'Newest proposals', 'Top voters'])
+    for (const name of ['Price', 'Treasury over time', 'Runway', 'Newest proposals', 'Top voters'])
       await page.getByRole('region', { name, exact: true }).waitFor()
     await settled(page)
     await page.locator('.chart:not([data-drawn])').first().waitFor({ state: 'detached' })
     const pdf = (await page.pdf({ format: 'A4', preferCSSPageSize: true, printBackground: true })).toString('latin1')
-    expect(pdf.match(/\/Type\s*\/Page\b/g)).toHaveLength(2)
+    expect(pdf.match(/\/Type\s*\/Page\b/g)).toHaveLength(3)
     expect(pdf.match(/\/URI \(/g)?.length).toBeGreaterThan(10)
     // The margins have the address of the DAO, and the printed content is as wide as the sheet.
     const margins = await page.evaluate<string>(

@@ -2,12 +2,14 @@ import type { JSX } from 'preact'
 import { useAnswer } from '../answers.ts'
 import { toQuestion } from '../interface.ts'
 import { isDemo } from '../mode.ts'
+import { chosen } from '../parts/choice.tsx'
 import { Late } from '../parts/late.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { path } from '../place.ts'
 import { IndexChart } from './index-chart.tsx'
 import { PriceChart } from './price-chart.tsx'
 import { TreasuryHistory } from './treasury.tsx'
+import { FlowHistory } from './treasury-flows.tsx'
 
 function Token({ id }: { id: string }) {
   const tokens = useAnswer(toQuestion('/data/tokens', { id: [id] }))
@@ -21,10 +23,11 @@ function Token({ id }: { id: string }) {
 }
 
 function Dao({ id }: { id: string }) {
+  const Chart = chosen('metric', ['treasury', 'flows'], 'treasury') === 'flows' ? FlowHistory : TreasuryHistory
   const daos = useAnswer(toQuestion('/data/daos', { id: [id] }))
   return (
     <Shown of={daos} what="the DAO" isEmpty={(data) => data.length === 0} empty="No DAO has this id.">
-      {([dao]) => dao !== undefined && <TreasuryHistory id={id} name={dao.name} />}
+      {([dao]) => dao !== undefined && <Chart id={id} name={dao.name} />}
     </Shown>
   )
 }

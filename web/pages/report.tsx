@@ -11,14 +11,15 @@ import { GovernanceSummary } from './governance.tsx'
 import { PriceChart } from './price-chart.tsx'
 import { Proposals } from './proposals.tsx'
 import { TreasuryAssets, TreasuryHistory } from './treasury.tsx'
+import { FlowHistory, LargestPayments, Runway } from './treasury-flows.tsx'
 import { Voters } from './voters.tsx'
 
 type Dao = Answer<'/data/daos'>[number]
 
-/** The numbers of rows that fit on two sheets of A4. */
-const [MOST_ASSETS, MOST_PROPOSALS, MOST_VOTERS] = [10, 10, 10]
+/** The numbers of rows that fit on three sheets of A4. */
+const [MOST_ASSETS, MOST_PAYMENTS, MOST_PROPOSALS, MOST_VOTERS] = [10, 10, 10, 10]
 
-/** A DAO on two printed pages: money on the first, votes on the second. */
+/** A DAO on at most three printed pages: money on the first, transfers on the second, votes on the last. */
 export function Report({ dao: { _id: id, name, token, snapshotName } }: { dao: Dao }) {
   // The time of the report is the time at which it was opened.
   const [time] = useState(() => toUtc(new Date()))
@@ -46,6 +47,9 @@ export function Report({ dao: { _id: id, name, token, snapshotName } }: { dao: D
         <TwitterFollowers id={id} name={name} />
       </div>
       <TreasuryAssets id={id} chains={chains} most={MOST_ASSETS} />
+      <Runway id={id} />
+      <FlowHistory id={id} name={name} />
+      <LargestPayments id={id} most={MOST_PAYMENTS} />
       <div class="column next-page">
         <GovernanceSummary id={id} space={snapshotName} />
         <Proposals id={id} limit={MOST_PROPOSALS} />

@@ -3,10 +3,12 @@ import { useStart } from '../clock.ts'
 import { toShort } from '../format.ts'
 import { toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
+import { chosen } from '../parts/choice.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { isNone, Shown } from '../parts/shown.tsx'
 import { DayValue, TimeValue, Value } from '../parts/value.tsx'
+import { isEmbed } from '../place.ts'
 import { toMonths } from './flow-months.ts'
 
 const NO_PRICE = 'No stored price of that day.'
@@ -14,18 +16,24 @@ const NO_FLOWS = 'No transfers of this treasury are collected.'
 /** Rows of a table of payments or addresses. */
 const MOST = 10
 
-/** Income and spending of a treasury by month. */
-function FlowHistory({ id, name }: { id: string; name: string }) {
-  const start = useStart('all', '1d')
+/** The bars are of months. */
+const MONTHLY_RANGES = ['90d', '1y', 'all'] as const
+
+/** Income, spending and their sum by month, of all time unless the address of an embedded chart has another range. */
+export function FlowHistory({ id, name }: { id: string; name: string }) {
+  const range = isEmbed ? chosen('range', MONTHLY_RANGES, 'all') : 'all'
+  const start = useStart(range, '1d')
   const question = toQuestion('/data/daos/treasury/flows/historic', {
     ...{ id, start, interval: '1M', by: 'kind', order: 'asc', limit: 1_000 },
   })
   const series = useAnswer(question)
-  if (isNone(series)) return null
+  if (isNone(series)) return isEmbed ? <p class="state empty">{NO_FLOWS}</p> : null
+  const title = 'Income and spending by month'
   return (
     <SeriesChart
-      title="Income and spending by month"
+      title={isEmbed ? `${name}: ${title.toLowerCase()}` : title}
       name={`${name}: income and spending by month`}
+      embedding={{ path: `daos/${id}`, query: { metric: 'flows', range } }}
       question={question}
       series={series}
       toDrawing={toMonths}
@@ -35,7 +43,7 @@ function FlowHistory({ id, name }: { id: string; name: string }) {
 }
 
 /** How long the treasury lasts, with the definition in words. */
-function Runway({ id }: { id: string }) {
+export function Runway({ id }: { id: string }) {
   const question = toQuestion('/data/daos/treasury/runway', { id: [id] })
   const runways = useAnswer(question)
   return (
@@ -91,7 +99,7 @@ function AtExplorer({ explorer, path, text }: { explorer: string | undefined; pa
 }
 
 /** The largest payments of a treasury, with links to their transactions and proposals. */
-function LargestPayments({ id, most = MOST }: { id: string; most?: number }) {
+export function LargestPayments({ id, most = MOST }: { id: string; most?: number }) {
   const query = { id, kind: 'spending', sort: '-valueUsd', limit: most } as const
   const question = toQuestion('/data/daos/treasury/flows', query)
   const payments = useAnswer(question)

@@ -79,7 +79,15 @@ export const treasuryFlowsRoute = defineRoute({
       const sql = `SELECT ${FLOW_IDENTITY.map((column) => `f.${column} AS ${column}`).join(', ')}, ${KEY} AS key, f.transaction_hash AS name,
   f.recorded_at AS as_of, ${RECORD} AS record
 ${fromSelection(selection)}`
-      return toAged(await answerLongList(call, questions, { name, sql, params, keyset: NEWEST_FLOWS_FIRST }))
+      return toAged(
+        await answerLongList(call, questions, {
+          name,
+          sql,
+          count: toCountSql(selection),
+          params,
+          keyset: NEWEST_FLOWS_FIRST,
+        }),
+      )
     }
     const rest = after === '' ? selection : upTo(selection, Number(NEWEST_FLOWS_FIRST.read(after)[0]))
     const [answer, counts] = await Promise.all([
