@@ -23,13 +23,17 @@ import { toPage } from './shell.ts'
 /** The built page, whose font the documentation shares. */
 const BUILT_ASSETS = join(import.meta.dirname, '../../web/dist/assets')
 
-/** The style, with the font of the page; without a built page, the system's font. */
-function toStyle(): string {
+/** The path of the font of the built page; undefined without one, when the system's font is used. */
+function findFont(): string | undefined {
   const names = existsSync(BUILT_ASSETS) ? readdirSync(BUILT_ASSETS) : []
-  const font = names.find((name) => /^inter-.*\.woff2$/.test(name))
+  const name = names.find((one) => /^inter-.*\.woff2$/.test(one))
+  return name === undefined ? undefined : `/assets/${name}`
+}
+
+function toStyle(font: string | undefined): string {
   const face = `@font-face {
   font-family: "Inter";
-  src: url("../assets/${font}") format("woff2");
+  src: url("..${font}") format("woff2");
   font-weight: 400 700;
   font-display: optional;
 }
@@ -41,11 +45,12 @@ const asset = (name: string) => readFileSync(join(import.meta.dirname, 'assets',
 
 /** Every page by its path; each is made on its first request. */
 function toPages(document: OpenApi, base: string, registry: Registry): ReadonlyMap<string, Page> {
-  const html = (path: string, make: () => Omit<Parameters<typeof toPage>[0], 'path'>): [string, Page] => [
+  const font = findFont()
+  const html = (path: string, make: () => Omit<Parameters<typeof toPage>[0], 'path' | 'font'>): [string, Page] => [
     path,
     {
       type: 'text/html; charset=utf-8',
-      make: () => withRelativeLinks(toPage({ ...make(), path }), path),
+      make: () => withRelativeLinks(toPage({ ...make(), path, font }), path),
     },
   ]
   const markdown = (path: string, make: () => string): [string, Page] => [
@@ -81,7 +86,7 @@ function toPages(document: OpenApi, base: string, registry: Registry): ReadonlyM
       '/pages/operations.json',
       { type: 'application/json; charset=utf-8', make: () => JSON.stringify(toOperationList(document)) },
     ],
-    ['/pages/style.css', { type: 'text/css; charset=utf-8', make: toStyle }],
+    ['/pages/style.css', { type: 'text/css; charset=utf-8', make: () => toStyle(font) }],
     ['/pages/theme.js', { type: 'text/javascript; charset=utf-8', make: () => asset('theme.js') }],
     ['/pages/side.js', { type: 'text/javascript; charset=utf-8', make: () => asset('side.js') }],
     ['/pages/try.js', { type: 'text/javascript; charset=utf-8', make: () => asset('try.js') }],

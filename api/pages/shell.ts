@@ -27,7 +27,7 @@ const toGroup = ({ title, links }: LinkGroup, path: string) =>
 
 /** The header of the site, as `web/app.tsx` draws it. */
 const HEADER = `<header class="top">
-<a class="brand" href="/">dao-data</a>
+<a class="brand" href="/"><img src="/favicon.ico" alt="" width="20" height="20">dao-data</a>
 <nav aria-label="Pages">
 ${SITE_PAGES.map(([to, text]) => `<a href="/${to === './' ? '' : to}">${text}</a>`).join('\n')}
 </nav>
@@ -45,6 +45,8 @@ export const toPage = (page: {
   path: string
   groups?: readonly LinkGroup[]
   hasForm?: boolean
+  /** Loaded before the first paint: the style takes the system's font if this one is late. */
+  font?: string | undefined
 }) =>
   `<!doctype html>
 <html lang="en">
@@ -52,7 +54,7 @@ export const toPage = (page: {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${toHtml(page.title)} – dao-data</title>
-<link rel="stylesheet" href="/pages/style.css">
+${page.font === undefined ? '' : `<link rel="preload" href="${page.font}" as="font" type="font/woff2" crossorigin>\n`}<link rel="stylesheet" href="/pages/style.css">
 <script src="/pages/theme.js"></script>
 <link rel="icon" href="/favicon.ico">
 <link rel="alternate" type="text/markdown" href="${page.path}.md">
