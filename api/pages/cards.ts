@@ -10,7 +10,7 @@ import type { RequestContext } from '../route/request-context.ts'
 import { restrictCaching } from '../serving/respond.ts'
 import { THEME_NAMES } from '../svg/sparkline.ts'
 import { toHtml } from './markdown.ts'
-import { PICTURE_HEIGHT, PICTURE_WIDTH } from './pictures.ts'
+import { PICTURE_HEIGHT, PICTURE_WIDTH } from './picture-cards.ts'
 
 /** How other sites show a link to a page of the explorer. */
 export interface Card {
@@ -26,7 +26,7 @@ const PAGE = /^\/(tokens|daos)\/([0-9a-f]{24})$/
 
 const SIMULATED = 'DEMO: all numbers are simulated. '
 
-/** The card of a token's or DAO's page; undefined for other pages and unknown ids. */
+/** The card of the Index's page, or of a token's or DAO's; undefined for other pages and unknown ids. */
 export function findCard(
   { config, registry }: Pick<AppContext, 'config' | 'registry'>,
   path: string,
@@ -37,6 +37,12 @@ export function findCard(
   const url = `${publicUrl}${path}`
   const image = `${publicUrl}/og${path}.png`
   const more = { url, image, oembed: `${publicUrl}/oembed?url=${encodeURIComponent(url)}` }
+  if (path === '/index')
+    return {
+      ...more,
+      title: 'Index – dao-data',
+      description: `${notice}Value, members and methodology of an index of DAO tokens.`,
+    }
   const token = kind === 'tokens' ? tokenKind.byId(registry, id) : undefined
   if (token !== undefined)
     return {
@@ -99,7 +105,7 @@ function toOembed(context: Pick<AppContext, 'config' | 'registry'>, query: z.inf
   const isOwn = page.origin === root.origin && page.pathname.startsWith(`${prefix}/`)
   const path = page.pathname.slice(prefix.length).replace(/^\/embed(?=\/)/, '')
   const card = findCard(context, path)
-  if (!isOwn || (card === undefined && path !== '/index'))
+  if (!isOwn || card === undefined)
     throw new Problem(
       'not_found',
       `No page with a chart has this URL: expected ${publicUrl}/tokens/<id>, /daos/<id> or /index.`,
@@ -107,7 +113,7 @@ function toOembed(context: Pick<AppContext, 'config' | 'registry'>, query: z.inf
         param: 'url',
       },
     )
-  const title = card?.title ?? 'Index – dao-data'
+  const { title } = card
   const passed = Object.entries({ ...PASSED, theme: THEME }).flatMap(([name, pattern]) => {
     const value = page.searchParams.get(name)
     return value !== null && pattern.test(value) ? [[name, value] as [string, string]] : []

@@ -14,6 +14,9 @@ rules.fence = (tokens, at) => `<pre tabindex="0"><code>${toHtml((tokens[at]?.con
 /** Converts the project's own Markdown to HTML. */
 export const fromMarkdown = (text: string): string => markdown.render(text)
 
+/** Converts the project's own Markdown to HTML within a paragraph. */
+export const fromInlineMarkdown = (text: string): string => markdown.renderInline(text)
+
 /** Escapes text for an element or an attribute. */
 export const toHtml = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')

@@ -9,19 +9,31 @@ import { withAbsoluteLinks, withRelativeLinks } from './links.ts'
 import { toLlmsText } from './llms.ts'
 import { fromMarkdown } from './markdown.ts'
 import { createPageHandler, type Page } from './page-handler.ts'
-import { byTag, toOperationMarkdown, toReference, toReferenceMarkdown } from './reference.ts'
+import {
+  byTag,
+  toOperationHtml,
+  toOperationLinks,
+  toOperationList,
+  toOperationMarkdown,
+  toOverviewHtml,
+  toReferenceMarkdown,
+} from './reference.ts'
 import { toPage } from './shell.ts'
 
 /** The built page, whose font the documentation shares. */
 const BUILT_ASSETS = join(import.meta.dirname, '../../web/dist/assets')
 
-/** The style, with the font of the page; without a built page, the system's font. */
-function toStyle(): string {
+/** The path of the font of the built page; undefined without one, when the system's font is used. */
+function findFont(): string | undefined {
   const names = existsSync(BUILT_ASSETS) ? readdirSync(BUILT_ASSETS) : []
-  const font = names.find((name) => /^inter-.*\.woff2$/.test(name))
+  const name = names.find((one) => /^inter-.*\.woff2$/.test(one))
+  return name === undefined ? undefined : `/assets/${name}`
+}
+
+function toStyle(font: string | undefined): string {
   const face = `@font-face {
   font-family: "Inter";
-  src: url("../assets/${font}") format("woff2");
+  src: url("..${font}") format("woff2");
   font-weight: 400 700;
   font-display: optional;
 }
@@ -33,11 +45,12 @@ const asset = (name: string) => readFileSync(join(import.meta.dirname, 'assets',
 
 /** Every page by its path; each is made on its first request. */
 function toPages(document: OpenApi, base: string, registry: Registry): ReadonlyMap<string, Page> {
-  const html = (path: string, make: () => Omit<Parameters<typeof toPage>[0], 'markdown'>): [string, Page] => [
+  const font = findFont()
+  const html = (path: string, make: () => Omit<Parameters<typeof toPage>[0], 'path' | 'font'>): [string, Page] => [
     path,
     {
       type: 'text/html; charset=utf-8',
-      make: () => withRelativeLinks(toPage({ ...make(), markdown: `${path}.md` }), path),
+      make: () => withRelativeLinks(toPage({ ...make(), path, font }), path),
     },
   ]
   const markdown = (path: string, make: () => string): [string, Page] => [
@@ -45,12 +58,22 @@ function toPages(document: OpenApi, base: string, registry: Registry): ReadonlyM
     { type: 'text/markdown; charset=utf-8', make: () => withAbsoluteLinks(make(), base) },
   ]
   return new Map<string, Page>([
-    html('/reference', () => ({ title: 'Reference', ...toReference(document, base) })),
+    html('/reference', () => ({
+      title: 'Reference',
+      body: toOverviewHtml(document),
+      groups: toOperationLinks(document),
+    })),
     markdown('/reference.md', () => toReferenceMarkdown(document, base)),
     ...byTag(document).flatMap(({ operations }) =>
-      operations.map(({ path, operation }) =>
+      operations.flatMap(({ path, operation }) => [
+        html(`/reference/${operation.operationId}`, () => ({
+          title: operation.summary,
+          body: toOperationHtml(document, base, path, operation),
+          groups: toOperationLinks(document),
+          hasForm: true,
+        })),
         markdown(`/reference/${operation.operationId}.md`, () => toOperationMarkdown(document, base, path, operation)),
-      ),
+      ]),
     ),
     html('/guides', () => ({ title: 'Guides', body: fromMarkdown(toGuideList()) })),
     markdown('/guides.md', toGuideList),
@@ -59,8 +82,13 @@ function toPages(document: OpenApi, base: string, registry: Registry): ReadonlyM
       markdown(`/guides/${name}.md`, () => toGuide(name, base, registry)),
     ]),
     ['/llms.txt', { type: 'text/plain; charset=utf-8', make: () => toLlmsText(document, base) }],
-    ['/pages/style.css', { type: 'text/css; charset=utf-8', make: toStyle }],
+    [
+      '/pages/operations.json',
+      { type: 'application/json; charset=utf-8', make: () => JSON.stringify(toOperationList(document)) },
+    ],
+    ['/pages/style.css', { type: 'text/css; charset=utf-8', make: () => toStyle(font) }],
     ['/pages/theme.js', { type: 'text/javascript; charset=utf-8', make: () => asset('theme.js') }],
+    ['/pages/side.js', { type: 'text/javascript; charset=utf-8', make: () => asset('side.js') }],
     ['/pages/try.js', { type: 'text/javascript; charset=utf-8', make: () => asset('try.js') }],
   ])
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { RequestHandler } from 'express'
 import { LRUCache } from 'lru-cache'
+import { z } from 'zod'
 import type { Admission, ClientKey } from '../admission/admission.ts'
 import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { Problem } from '../problem/problem.ts'
@@ -10,17 +11,16 @@ import type { AppContext } from '../route/define-route.ts'
 import { daoKind, tokenKind } from '../route/entities.ts'
 import type { RequestContext } from '../route/request-context.ts'
 import { chart24hRoute } from '../routes/charts/24h.ts'
+import { treasuryRoute } from '../routes/daos/treasury.ts'
+import { indexHistoricRoute } from '../routes/index/historic.ts'
+import { tokensRoute } from '../routes/tokens.ts'
 import type { Compression } from '../serving/compression.ts'
 import type { ReadyAnswer } from '../serving/ready-answer.ts'
 import { sendReady } from '../serving/respond.ts'
 import type { Serving } from '../serving/serve.ts'
 import { createDisconnectSignal, createSingleFlight, inTurn } from '../single-flight/single-flight.ts'
-import { toInitials, toMark } from '../svg/mark.ts'
-import { toXml } from '../svg/sparkline.ts'
 import { toAnswer, toPolicy } from './page-handler.ts'
-
-/** Size of a picture, which sites that show a link expect. */
-export const [PICTURE_WIDTH, PICTURE_HEIGHT] = [1200, 630]
+import { CHART_SIZE, drawDao, drawIndex, drawToken } from './picture-cards.ts'
 
 const require = createRequire(import.meta.url)
 const FAMILY = 'Inter'
@@ -91,29 +91,7 @@ function createRenderer() {
     })
 }
 
-const MOST_LETTERS = 24
-const shorten = (text: string) => (text.length > MOST_LETTERS ? `${text.slice(0, MOST_LETTERS - 1)}…` : text)
-
-const text = (x: number, y: number, size: number, colour: string, content: string) =>
-  `<text x="${x}" y="${y}" font-size="${size}" fill="${colour}">${toXml(content)}</text>`
-
-/** A card with a mark, a name and a line about it; below, a drawing or words. */
-function toCard(card: { mark: string; name: string; about: string; below: string; isDemo: boolean }): string {
-  const { mark, name, about, below, isDemo } = card
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${PICTURE_WIDTH}" height="${PICTURE_HEIGHT}">`,
-    '<rect width="100%" height="100%" fill="#ffffff"/>',
-    `<g transform="translate(60 60) scale(2)">${mark}</g>`,
-    text(220, 118, 64, '#15191f', shorten(name)),
-    text(220, 172, 34, '#59626f', about),
-    below,
-    text(60, 590, 30, '#59626f', 'dao-data'),
-    isDemo ? text(220, 590, 30, '#7a4b00', 'DEMO – all numbers are simulated') : '',
-    '</svg>',
-  ].join('')
-}
-
-const PICTURES = /^\/og\/(tokens|daos)\/([0-9a-f]{24})\.png$/
+const PICTURES = /^\/og\/(?:(tokens|daos)\/([0-9a-f]{24})|(index))\.png$/
 
 /** Draws a picture as SVG on behalf of a client. */
 type Draw = (
@@ -123,28 +101,50 @@ type Draw = (
 
 type PictureContext = Pick<AppContext, 'config' | 'registry' | 'now'>
 
-/** The chart in the picture of a token: an answer of its route, so that it is made from cached data. */
-const CHART = new URLSearchParams({ width: '1080', height: '280', theme: 'light' })
+const number = z.number().nullable()
+const tokenAnswer = z.array(z.object({ financialData: z.object({ price: number, percentChange24h: number }) }))
+const treasuryAnswer = z.array(z.object({ treasuryData: z.object({ valueUsd: number, percentChange30d: number }) }))
+const indexAnswer = z.array(z.object({ valueUsd: number, createdAt: z.string() }))
 
-/** Returns how the picture of a token or a DAO is drawn; undefined for unknown ids. */
+/** The newest value of the Index, and its first ones of the last 30 days. */
+const NEWEST = '/data/index/historic?interval=5m&order=desc&limit=1'
+const FIRST = '/data/index/historic?interval=1d&period=30&limit=1'
+
+/**
+ * Returns how the picture of the Index, a token or a DAO is drawn; undefined for unknown ids. All numbers are answers of
+ * routes, so that they are made from cached data.
+ */
 function findDraw({ config, registry }: PictureContext, serving: Serving, kind: string, id: string): Draw | undefined {
   const isDemo = config.mode === 'demo'
-  const token = kind === 'tokens' ? tokenKind.byId(registry, id) : undefined
-  if (token !== undefined) {
-    const { name, symbol } = token
+  const read = async <T>(schema: z.ZodType<T>, ...[route, ...request]: Parameters<Serving['answer']>) =>
+    schema.parse(JSON.parse((await serving.answer(route, ...request)).body.toString()))
+  if (kind === 'index')
     return async (request, signal) => {
-      const chart = { ...request, url: `/charts/24h/${id}.svg?${CHART}`, inPath: { tokenId: id } }
-      const { body, headers } = await serving.answer(chart24hRoute, chart, signal)
-      const about = headers.includes('X-Data-As-Of') ? `${symbol}, last 24 hours` : symbol
-      const below = `<g transform="translate(60 230)">${body}</g>`
-      return toCard({ mark: toMark(id, name, symbol), name, about, below, isDemo })
+      const readPoint = (url: string) => read(indexAnswer, indexHistoricRoute, { ...request, url }, signal)
+      const [[newest], [first]] = await Promise.all([readPoint(NEWEST), readPoint(FIRST)])
+      return drawIndex({ newest, first, isDemo })
     }
-  }
+  const token = kind === 'tokens' ? tokenKind.byId(registry, id) : undefined
+  if (token !== undefined)
+    return async (request, signal) => {
+      const chart = { ...request, url: `/charts/24h/${id}.svg?${CHART_SIZE}`, inPath: { tokenId: id } }
+      const [{ body }, [record]] = await Promise.all([
+        serving.answer(chart24hRoute, chart, signal),
+        read(tokenAnswer, tokensRoute, { ...request, url: `/data/tokens?id=${id}` }, signal),
+      ])
+      return drawToken({ ...token, quote: record?.financialData, chart: body.toString(), isDemo })
+    }
   const dao = kind === 'daos' ? daoKind.byId(registry, id) : undefined
   if (dao === undefined) return undefined
-  const mark = toMark(id, dao.name, toInitials(dao.name))
-  const below = text(60, 330, 44, '#15191f', 'Treasury, votes, fees and community')
-  return async () => toCard({ mark, name: dao.name, about: 'DAO', below, isDemo })
+  return async (request, signal) => {
+    const [record] = await read(
+      treasuryAnswer,
+      treasuryRoute,
+      { ...request, url: `/data/daos/treasury?id=${id}` },
+      signal,
+    )
+    return drawDao({ ...dao, treasury: record?.treasuryData, isDemo })
+  }
 }
 
 interface Picture {
@@ -192,7 +192,7 @@ function createPictureCache({ pictures }: Pick<Admission, 'pictures'>, now: () =
 }
 
 /**
- * `/og/tokens/<id>.png` and `/og/daos/<id>.png`: pictures for sites that show links and refuse SVG, drawn on their first
+ * `/og/index.png`, `/og/tokens/<id>.png` and `/og/daos/<id>.png`: pictures for sites that show links and refuse SVG, drawn on their first
  * request.
  */
 export function createPictures(
@@ -206,8 +206,9 @@ export function createPictures(
   const { serving, admission, compression } = options
   const pictures = createPictureCache(admission, context.now)
   return async (request, response, next) => {
-    const [, kind = '', id = ''] = PICTURES.exec(request.path) ?? []
-    if (kind === '') return next()
+    const found = PICTURES.exec(request.path)
+    if (found === null) return next()
+    const [kind = 'index', id = ''] = found.slice(1)
     parseParameters({}, readQuery(request.originalUrl))
     const { path } = request
     const draw = findDraw(context, serving, kind, id)

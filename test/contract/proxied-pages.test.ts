@@ -40,7 +40,7 @@ const get = async (path: string) => {
   return response.text()
 }
 
-const PAGES = ['/reference', '/guides', ...GUIDES.map(({ name }) => `/guides/${name}`)]
+const PAGES = ['/reference', '/reference/listTokens', '/guides', ...GUIDES.map(({ name }) => `/guides/${name}`)]
 
 describe('the documentation behind a proxy with a path prefix', () => {
   it('links only to existing pages under the prefix', async () => {
@@ -57,7 +57,12 @@ describe('the documentation behind a proxy with a path prefix', () => {
         found.add(href.slice(base.length).replace(/#.*/, ''))
       }
     }
-    const linked = [...PAGES.filter((path) => path !== '/guides'), '/pages/try.js', '/docs/assets/swagger-ui.css']
+    const linked = [
+      ...PAGES.filter((path) => path !== '/guides'),
+      '/pages/side.js',
+      '/pages/try.js',
+      '/docs/assets/swagger-ui.css',
+    ]
     expect([...found]).toEqual(expect.arrayContaining(linked))
     // Forms link to the paths of operations, which need parameters.
     const full = [...found].filter((path) => !path.startsWith('/data/') && !/%7B|[{]/.test(path))

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { PROBLEM_CODES } from '../../api/problem/codes.ts'
@@ -32,7 +33,7 @@ const ADDRESSES = [
 
 /** The names of the statements that the API has run. */
 const statements: string[] = []
-/** A database with one point of each token's chart. */
+/** A database with one point of each token's chart, and no records. */
 const db = {
   ...noDatabase,
   rows: async ({ name }: { readonly name: string }) => {
@@ -41,7 +42,11 @@ const db = {
     if (name === 'chart-24h-change') return [{ change: 1 }]
     throw new Error(`unexpected statement ${name}`)
   },
-} as typeof noDatabase
+  stream: async ({ name }: { readonly name: string }) => {
+    statements.push(name)
+    return Readable.from([Buffer.from('0\t0\t\\N\t{"end":true}\n')])
+  },
+} as unknown as typeof noDatabase
 
 let api: TestApi
 beforeAll(async () => {
@@ -90,6 +95,7 @@ describe('the explorer page', () => {
     expect(await contentOf(`/tokens/${UNI}`, 'og:image')).toContain(`/og/tokens/${UNI}.png`)
     expect(await contentOf(`/daos/${UNISWAP}`, 'twitter:title')).toBe('Uniswap – dao-data')
     expect(await contentOf(`/daos/${UNISWAP}`, 'og:image')).toContain(`/og/daos/${UNISWAP}.png`)
+    expect(await contentOf('/index', 'og:image')).toContain('/og/index.png')
     expect(await contentOf(`/tokens/${'0'.repeat(24)}`, 'og:title')).toBeUndefined()
   })
 

@@ -258,9 +258,47 @@ const TASKS: readonly (readonly [actions: number, task: Task])[] = [
       actions: [
         press('Control+k'),
         type('rating'),
-        clickOn((page) => page.getByRole('option', { name: /^Ratings of DAOs/ })),
+        clickOn((page) => page.getByRole('option', { name: /^Ratings of DAOs.*Page$/ })),
       ],
       answered: hasRows('DAOs with a rating'),
+    },
+  ],
+  [
+    3,
+    {
+      question: 'the page of treasuries, by a word',
+      from: '/',
+      actions: [
+        press('Control+k'),
+        type('treasuries by'),
+        clickOn((page) => page.getByRole('option', { name: /^Treasuries by kind of asset/ })),
+      ],
+      answered: hasRows('Treasuries by kind of asset'),
+    },
+  ],
+  [
+    1,
+    {
+      question: 'which members the Index had before',
+      from: '/',
+      actions: [openPage('Index')],
+      answered: hasRows('Past compositions'),
+    },
+  ],
+  [
+    1,
+    {
+      question: 'a picture of a price for a message',
+      from: '/tokens',
+      actions: [followLink('All tokens', 'Uniswap')],
+      answered: async (page) => {
+        await hasTitle('Uniswap')(page)
+        // A site that shows a link loads the document of its address.
+        const document = await (await page.request.get(page.url())).text()
+        const image = /property="og:image" content="([^"]+)"/.exec(document)?.[1] ?? ''
+        const picture = await page.request.get(new URL(new URL(image).pathname, page.url()).href)
+        expect(picture.headers()['content-type']).toBe('image/png')
+      },
     },
   ],
   [

@@ -1,4 +1,3 @@
-import type { ElementHandle } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { GUIDES } from '../../api/pages/guides.ts'
 import { routes } from '../../api/routes.ts'
@@ -33,9 +32,20 @@ describe('documentation pages', () => {
     },
   )
 
-  it('list each error code once', async () => {
-    const html = await (await get('/reference')).text()
+  it('list each error code once, and link to it from the reference', async () => {
+    const html = await (await get('/docs/errors')).text()
     expect(html.split('<code>not_acceptable</code>')).toHaveLength(2)
+    expect(await (await get('/reference')).text()).toContain('href="./docs/errors"')
+  })
+
+  it('have a page for each operation, which the overview and the older links lead to', async () => {
+    const overview = await (await get('/reference')).text()
+    for (const { operation } of routes) {
+      expect(overview).toContain(`<li id="${operation}"><a href="./reference/${operation}">`)
+      const html = await (await get(`/reference/${operation}`)).text()
+      expect(html).toContain(`<a href="../reference/${operation}" aria-current="page">`)
+    }
+    expect((await fetch(`${demo.url}/reference/unknown`)).status).toBe(404)
   })
 
   it('link every operation and guide from llms.txt', async () => {
@@ -56,10 +66,14 @@ describe('documentation pages', () => {
   })
 
   it('are cached by clients', async () => {
-    const tag = (await get('/reference')).headers.get('etag') ?? ''
-    const repeated = await fetch(`${demo.url}/reference`, { headers: { 'if-none-match': tag } })
-    expect(repeated.status).toBe(304)
-    expect((await fetch(`${demo.url}/reference?x=1`)).status).toBe(400)
+    for (const path of ['/reference', '/reference/listTokens', '/pages/operations.json']) {
+      const { headers } = await get(path)
+      expect([path, headers.get('cache-control')]).toEqual([path, 'public, max-age=300'])
+      expect(headers.get('content-security-policy')).toContain("default-src 'none'")
+      const conditional = { 'if-none-match': headers.get('etag') ?? '' }
+      expect((await fetch(demo.url + path, { headers: conditional })).status).toBe(304)
+      expect((await fetch(`${demo.url}${path}?x=1`)).status).toBe(400)
+    }
   })
 })
 
@@ -70,32 +84,79 @@ describe.skipIf(!hasBrowser)('API reference in a browser', () => {
   })
   afterAll(() => browser?.close())
 
-  it('returns data for every operation', async () => {
-    const { page, wrong, close } = await browser.open(`${demo.url}/reference`, { screen: 'desktop' })
-    // Streams have no end, and the demo does not serve the answers of providers: their forms are not sent.
-    const tried = routes.filter(({ isEndless, mediaType }) => !isEndless && mediaType !== 'application/octet-stream')
-    const forms = new Map<string, ElementHandle | null>()
-    // Finds all forms first and sends all of them before it waits: each lookup or layout of this long page covers the whole
-    // page.
-    for (const { operation } of tried) {
-      const form = await page.getByRole('form', { name: `Try ${operation}`, exact: true }).elementHandle()
-      await (await form?.$('role=button[name="Send"]'))?.click()
-      forms.set(operation, form)
+  it('returns data for every operation, each on a short page', async () => {
+    const { page, wrong, close } = await browser.open(`${demo.url}/reference`, { screen: 'phone' })
+    const expectShort = async (path: string) => {
+      const [elements, height] = await page
+        .locator('html')
+        .evaluate((html) => [html.querySelectorAll('*').length, html.scrollHeight] as const)
+      expect(elements, path).toBeLessThanOrEqual(1_500)
+      expect(height, path).toBeLessThanOrEqual(6_000)
     }
-    for (const { operation, mediaType, query } of tried) {
-      const form = forms.get(operation)
-      const status = await form?.waitForSelector('output strong')
-      const said = await form?.$eval('output', ({ textContent }) => textContent)
-      expect(await status?.textContent(), `${operation}: ${said}`).toBe('200')
+    await expectShort('/reference')
+    for (const { operation, mediaType, query, isEndless } of routes) {
+      await page.goto(`${demo.url}/reference/${operation}`)
+      await expectShort(operation)
+      expect(await isWide(page), operation).toBe(false)
+      // Streams have no end, and the demo does not serve the answers of providers: their forms are not sent.
+      if (isEndless === true || mediaType === 'application/octet-stream') continue
+      const form = page.getByRole('form', { name: `Try ${operation}`, exact: true })
+      await form.getByRole('button', { name: 'Send' }).click()
+      const output = form.locator('output')
+      const status = await output.locator('strong').textContent()
+      expect(status, `${operation}: ${await output.textContent()}`).toBe('200')
       // The example address and proposal may have no records.
       const isOfExample = query.address !== undefined || query.proposal !== undefined
       if (mediaType === 'application/json') {
-        const answer = await (await form?.$$('output pre'))?.at(-1)?.textContent()
+        const answer = await output.locator('pre').last().textContent()
         expect(answer, operation).toMatch(/^[[{]/)
         if (!isOfExample) expect(answer, operation).not.toMatch(/^\[\]$|"data": \[\]/)
       } else if (mediaType === 'image/svg+xml')
-        expect(await (await form?.$('output img'))?.getAttribute('src')).toMatch(/\.svg$/)
+        expect(await output.locator('img').getAttribute('src')).toMatch(/\.svg$/)
     }
+    expect(wrong).toEqual([])
+    await close()
+  })
+
+  it('opens an operation by an older link, and filters the links beside it', async () => {
+    const { page, wrong, close } = await browser.open(`${demo.url}/reference#listTokens`, { screen: 'desktop' })
+    await page.waitForURL('**/reference/listTokens')
+    const side = page.getByRole('navigation', { name: 'Documentation' })
+    const current = side.locator('[aria-current="page"]')
+    expect(await current.getAttribute('href')).toBe('../reference/listTokens')
+    await page.goto(`${demo.url}/reference/listAlerts`)
+    // The links are longer than the screen.
+    const { y } = (await current.boundingBox()) ?? { y: Number.NaN }
+    expect(y).toBeGreaterThan(0)
+    expect(y).toBeLessThan(page.viewportSize()?.height ?? 0)
+    const filter = side.getByRole('searchbox', { name: 'Filter the links' })
+    await filter.fill('no such operation')
+    await side.getByText('No match.').waitFor()
+    expect(await side.getByRole('link').count()).toBe(0)
+    await filter.fill('gettokenpricehistory')
+    expect(await side.getByRole('link').count()).toBe(1)
+    await filter.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Price, volume, market cap' }).waitFor()
+    expect(wrong).toEqual([])
+    await close()
+  })
+
+  it('opens an operation from the search of the page', async () => {
+    const { page, wrong, close } = await browser.open(`${demo.url}/reference`, { screen: 'desktop' })
+    await page.keyboard.press('Control+k')
+    const box = page.getByRole('combobox', { name: /^Search/ })
+    await box.fill('coverage')
+    await page.getByRole('option', { name: 'GET /data/status/coverage' }).click()
+    await page.waitForURL('**/reference/getCoverage')
+    expect(wrong).toEqual([])
+    await close()
+  })
+
+  it('shows an operation without JavaScript', async () => {
+    const { page, wrong, close } = await browser.open(`${demo.url}/reference`, { javaScriptEnabled: false })
+    await page.getByRole('main').getByRole('link', { name: 'Live tokens with their financial data' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Live tokens' }).waitFor()
+    await page.getByRole('heading', { level: 2, name: 'Parameters' }).waitFor()
     expect(wrong).toEqual([])
     await close()
   })
@@ -112,6 +173,8 @@ describe.skipIf(!hasBrowser)('API reference in a browser', () => {
   it.each([
     ['/reference', 'desktop', 'light'],
     ['/reference', 'phone', 'dark'],
+    ['/reference/getDaoProfile', 'desktop', 'dark'],
+    ['/reference/listTokens', 'phone', 'light'],
     ['/guides/freshness', 'phone', 'light'],
     ['/guides/freshness', 'phone', 'dark'],
   ] as const)('has no accessibility errors in %s on a %s in %s', async (path, screen, scheme) => {

@@ -1,8 +1,8 @@
 import { createRef } from 'preact'
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 import { toShort } from '../format.ts'
-import { go } from '../place.ts'
-import { toFormer, useFound, useFoundProposals } from './found.ts'
+import { go, query, withQuery } from '../place.ts'
+import { toFormer, useFound, useFoundOperations, useFoundProposals } from './found.ts'
 import { Mark } from './mark.tsx'
 
 const PAGES = [
@@ -42,6 +42,7 @@ function useHits(words: string): { hits: Hit[]; state: string; isSearching: bool
   const { records, failure, isSearching } = useFound(words)
   // No title is an address.
   const proposals = useFoundProposals(ADDRESS.test(words.trim()) ? '' : words)
+  const operations = useFoundOperations(words)
   const pages = PAGES.filter(({ text }) => text.toLowerCase().includes(words.trim().toLowerCase()))
   const hits = [
     ...records.map((record) => ({
@@ -58,6 +59,11 @@ function useHits(words: string): { hits: Hit[]; state: string; isSearching: bool
       to: `daos/${proposal.dao}/proposals/${proposal._id}`,
       text: proposal.title,
       note: 'flagged' in proposal && proposal.flagged === true ? 'Flagged proposal' : 'Proposal',
+    })),
+    ...operations.map(({ operationId, path, summary }) => ({
+      to: `reference/${operationId}`,
+      text: summary,
+      note: `GET ${path}`,
     })),
   ]
   const nothing = hits.length === 0 ? 'No match.' : ''
@@ -99,7 +105,7 @@ function SearchBox({ close }: { close: () => void }) {
       <input
         type="text"
         role="combobox"
-        aria-label="Search tokens, DAOs, proposals and pages"
+        aria-label="Search tokens, DAOs, proposals, pages and operations"
         aria-expanded="true"
         aria-controls="hits"
         aria-activedescendant={chosen >= 0 ? `hit-${chosen}` : undefined}
@@ -154,6 +160,11 @@ export function Search() {
       openSearch()
     }
     document.addEventListener('keydown', onKeyDown)
+    // The documentation links here.
+    if (query.peek().has('search')) {
+      go(withQuery({ search: undefined }), { replaces: true })
+      openSearch()
+    }
     return () => document.removeEventListener('keydown', onKeyDown)
   }, [])
   return (

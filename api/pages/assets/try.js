@@ -69,7 +69,3 @@ for (const form of document.querySelectorAll('form.try')) {
     send(/** @type {HTMLFormElement} */ (form))
   })
 }
-
-// On a phone the links would fill the first screens, so they are closed by default.
-const links = document.querySelector('nav details')
-if (links instanceof HTMLDetailsElement && matchMedia('(max-width: 52rem)').matches) links.open = false
