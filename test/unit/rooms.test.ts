@@ -35,7 +35,7 @@ const INTERFACES = [
 ]
 
 /** Tests of two modules together: coverage of the files that a publication writes, and of the answers of a run. */
-const TESTS_OF_TWO_MODULES = ['test/integration/publish.test.ts', 'test/unit/range-coverage.test.ts']
+const TESTS_OF_TWO_MODULES = ['test/support/published.ts', 'test/unit/range-coverage.test.ts']
 
 /** The files of a folder, each with the files that it imports. */
 const importsOf = remembering((house: string) =>
