@@ -4,6 +4,7 @@ import { parseConfig } from '../../shared/config/config.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createHandFeed, startApi, type TestApi } from './api.ts'
 import { startBrowser, type TestBrowser } from './browser.ts'
+import { DEMO_NOW, type Demo, startDemo } from './demo.ts'
 import { noDatabase } from './no-database.ts'
 
 /** The time in the browser. */
@@ -53,3 +54,34 @@ export function serveExplorer(): ServedExplorer {
   const toUrl = (path: string) => new URL(path, api.url).href
   return { toUrl, open: (path, options) => browser.open(toUrl(path), options) }
 }
+
+export interface ServedDemo extends ServedExplorer {
+  /** The JSON of an answer of the API. */
+  get<T>(path: string): Promise<T>
+}
+
+/** A browser at the demo's fixed time, and the page over the demo's data, for the tests of one `describe`. */
+export function serveDemo(): ServedDemo {
+  let demo: Demo
+  let browser: TestBrowser
+  beforeAll(async () => {
+    demo = await startDemo()
+    browser = await startBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await demo?.close()
+  })
+  const toUrl = (path: string) => demo.url + path
+  return {
+    toUrl,
+    open: (path, options) => browser.open(toUrl(path), { now: DEMO_NOW, ...options }),
+    get: async <T>(path: string) => (await (await fetch(toUrl(path))).json()) as T,
+  }
+}
+
+/** The card with this heading. */
+export const region = (page: Page, name: string | RegExp) => page.getByRole('region', { name, exact: true })
+
+/** Waits until nothing on the page is loading. */
+export const settled = (page: Page) => page.locator('.loading, [aria-busy=true]').first().waitFor({ state: 'detached' })

@@ -1,7 +1,6 @@
-import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { findBarriers, hasBrowser, isWide, startBrowser, type TestBrowser } from '../support/browser.ts'
-import { DEMO_NOW, type Demo, startDemo } from '../support/demo.ts'
+import { describe, expect, it } from 'vitest'
+import { findBarriers, hasBrowser, isWide } from '../support/browser.ts'
+import { region, serveDemo, settled } from '../support/explorer-page.ts'
 
 const [UNI, AAVE] = ['a00a15074c647764fac27d6c', 'd9def830e1a4b8b43c928d43']
 
@@ -11,23 +10,9 @@ interface Report {
 }
 
 describe.skipIf(!hasBrowser)('page of baskets', () => {
-  let demo: Demo
-  let browser: TestBrowser
-  beforeAll(async () => {
-    demo = await startDemo()
-    browser = await startBrowser()
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await demo?.close()
-  })
-
-  const open = (path: string, options: Parameters<TestBrowser['open']>[1] = {}) =>
-    browser.open(demo.url + path, { now: DEMO_NOW, ...options })
-  const region = (page: Page, name: string | RegExp) => page.getByRole('region', { name, exact: true })
-  const settled = (page: Page) => page.locator('.loading, [aria-busy=true]').first().waitFor({ state: 'detached' })
-  const readReport = async (query: string) =>
-    (await (await fetch(`${demo.url}/data/baskets/report?${query}`)).json()) as Report
+  const demo = serveDemo()
+  const { open } = demo
+  const readReport = (query: string) => demo.get<Report>(`/data/baskets/report?${query}`)
 
   it('builds a basket from searched tokens with shares, and its address holds all of it', async () => {
     const { page, wrong, close } = await open('/baskets')
@@ -53,7 +38,7 @@ describe.skipIf(!hasBrowser)('page of baskets', () => {
       .toEqual([expect.stringMatching(/^UNI75\.00 %/), expect.stringMatching(/^AAVE25\.00 %/)])
     await page.getByText('Fixed weights: 2 named tokens, rebalanced monthly, without costs.').waitFor()
     const address = page.url()
-    await page.goto(`${demo.url}/`)
+    await page.goto(demo.toUrl('/'))
     await page.goto(address)
     await expect.poll(() => holdings.locator('tbody tr').count()).toBe(2)
     expect(await page.getByLabel('Share of UNI').inputValue()).toBe('3')
@@ -119,7 +104,7 @@ describe.skipIf(!hasBrowser)('page of baskets', () => {
     expect(await page.locator('#about-costBps').count()).toBe(0)
     await page.getByText('at a cost of 30 basis points').waitFor()
     await page.getByRole('button', { name: 'Own choice' }).click()
-    await page.goto(`${demo.url}/baskets?of=NOSUCHTOKEN`)
+    await page.goto(demo.toUrl('/baskets?of=NOSUCHTOKEN'))
     await page.getByRole('alert').filter({ hasText: 'There is no token with the id or symbol "nosuchtoken"' }).waitFor()
     await close()
   })

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { findBarriers, hasBrowser, startBrowser, type TestBrowser } from '../support/browser.ts'
-import { DEMO_NOW, type Demo, startDemo } from '../support/demo.ts'
+import { describe, expect, it } from 'vitest'
+import { findBarriers, hasBrowser } from '../support/browser.ts'
+import { serveDemo, settled } from '../support/explorer-page.ts'
 
 interface Token {
   readonly name: string
@@ -9,22 +9,9 @@ interface Token {
 }
 
 describe.skipIf(!hasBrowser)('lists of the explorer in a browser', () => {
-  let demo: Demo
-  let browser: TestBrowser
-  beforeAll(async () => {
-    demo = await startDemo()
-    browser = await startBrowser()
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await demo?.close()
-  })
-
-  const open = (path: string, options: Parameters<TestBrowser['open']>[1] = {}) =>
-    browser.open(demo.url + path, { now: DEMO_NOW, ...options })
-  const listTokens = async (query: string) =>
-    (await (await fetch(`${demo.url}/data/tokens?${query}`)).json()) as Token[]
-  const settled = (page: Page) => page.locator('.loading, [aria-busy=true]').first().waitFor({ state: 'detached' })
+  const demo = serveDemo()
+  const { open } = demo
+  const listTokens = (query: string) => demo.get<Token[]>(`/data/tokens?${query}`)
   const names = (page: Page) => page.locator('tbody tr td:first-child a').allTextContents()
 
   it('sort, filter and search by name, and keep all of it in the URL', async () => {
@@ -39,7 +26,7 @@ describe.skipIf(!hasBrowser)('lists of the explorer in a browser', () => {
     expect(expected.length).toBeGreaterThan(5)
     await expect.poll(() => names(page)).toEqual(expected)
     expect(await page.getByRole('columnheader', { name: 'Price' }).getAttribute('aria-sort')).toBe('descending')
-    const shared = await open(page.url().slice(demo.url.length))
+    const shared = await open(page.url().slice(demo.toUrl('').length))
     await expect.poll(() => names(shared.page)).toEqual(expected)
     await shared.close()
     await page.getByLabel('Name').fill('unisw')
@@ -127,7 +114,7 @@ describe.skipIf(!hasBrowser)('lists of the explorer in a browser', () => {
     for (const box of await boxes.all()) await box.press('Space')
     expect(await headings(page)).toEqual(['Token'])
     await page.getByLabel('Contract').press('Space')
-    const shared = await open(page.url().slice(demo.url.length))
+    const shared = await open(page.url().slice(demo.toUrl('').length))
     await expect.poll(() => headings(shared.page)).toEqual(['Token', 'Contract'])
     await shared.page.getByText('Open as: All tokens').click()
     const href = await shared.page.getByRole('link', { name: 'CSV', exact: true }).getAttribute('href')
@@ -141,7 +128,7 @@ describe.skipIf(!hasBrowser)('lists of the explorer in a browser', () => {
   })
 
   it('show the newest proposals of all DAOs', async () => {
-    const get = async <T>(path: string) => (await (await fetch(demo.url + path)).json()) as T
+    const { get } = demo
     const all = await get<{ title: string; dao: string; createdAt: string }[]>(
       '/data/daos/governance/proposals?endsBefore=2100-01-01T00:00:00Z&source=all&sort=-createdAt&limit=1000',
     )

@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { findBarriers, hasBrowser, isWide, startBrowser, type TestBrowser } from '../support/browser.ts'
-import { DEMO_NOW, type Demo, startDemo } from '../support/demo.ts'
+import { describe, expect, it } from 'vitest'
+import { findBarriers, hasBrowser, isWide } from '../support/browser.ts'
+import { region, serveDemo } from '../support/explorer-page.ts'
 
 const UNI = 'a00a15074c647764fac27d6c'
 
@@ -14,22 +14,9 @@ interface Provenance {
 }
 
 describe.skipIf(!hasBrowser)('page of where a value comes from', () => {
-  let demo: Demo
-  let browser: TestBrowser
-  beforeAll(async () => {
-    demo = await startDemo()
-    browser = await startBrowser()
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await demo?.close()
-  })
-
-  const open = (path: string, options: Parameters<TestBrowser['open']>[1] = {}) =>
-    browser.open(demo.url + path, { now: DEMO_NOW, ...options })
-  const region = (page: Page, name: string) => page.getByRole('region', { name, exact: true })
-  const read = async (query: string) =>
-    (await (await fetch(`${demo.url}/data/provenance?${query}`)).json()) as Provenance
+  const demo = serveDemo()
+  const { open } = demo
+  const read = (query: string) => demo.get<Provenance>(`/data/provenance?${query}`)
   /** Opens the menu of a card, and the link in it. */
   const follow = async (page: Page, card: string) => {
     await region(page, card).getByText('Open as').click()

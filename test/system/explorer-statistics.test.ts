@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { findBarriers, hasBrowser, startBrowser, type TestBrowser } from '../support/browser.ts'
-import { DEMO_NOW, type Demo, startDemo } from '../support/demo.ts'
+import { describe, expect, it } from 'vitest'
+import { findBarriers, hasBrowser } from '../support/browser.ts'
+import { region, serveDemo } from '../support/explorer-page.ts'
 
 interface Token {
   readonly _id: string
@@ -9,20 +9,9 @@ interface Token {
 }
 
 describe.skipIf(!hasBrowser)('numbers of the page', () => {
-  let demo: Demo
-  let browser: TestBrowser
-  beforeAll(async () => {
-    demo = await startDemo()
-    browser = await startBrowser()
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await demo?.close()
-  })
-
-  const get = async <T>(path: string) => (await (await fetch(demo.url + path)).json()) as T
-  const open = (path: string) => browser.open(demo.url + path, { now: DEMO_NOW })
-  const region = (page: Page, name: string) => page.getByRole('region', { name, exact: true })
+  const demo = serveDemo()
+  const { open } = demo
+  const { get } = demo
   const numbersOf = async (page: Page, selector: string) =>
     (await page.locator(selector).evaluateAll((all) => all.map((one) => one.getAttribute('value')))).map(Number)
 
@@ -115,7 +104,7 @@ describe.skipIf(!hasBrowser)('numbers of the page', () => {
     expect(await findBarriers(page)).toEqual([])
     const sql = new URL(
       (await card.getByRole('link', { name: 'The same table in SQL' }).getAttribute('href')) ?? '',
-      `${demo.url}/`,
+      demo.toUrl('/'),
     )
     expect(sql.searchParams.get('q')).toContain('FULL JOIN earned')
     expect(wrong).toEqual([])

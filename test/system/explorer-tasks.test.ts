@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { hasBrowser, startBrowser, type TestBrowser } from '../support/browser.ts'
-import { DEMO_NOW, type Demo, startDemo } from '../support/demo.ts'
+import { describe, expect, it } from 'vitest'
+import { hasBrowser } from '../support/browser.ts'
+import { region, serveDemo } from '../support/explorer-page.ts'
 
 /** One action of a reader: a click, a typed text or a key. */
 type Action = (page: Page) => Promise<unknown>
@@ -35,7 +35,6 @@ const addFirst: Action = async (page) => {
   await page.waitForURL(/ids=/)
 }
 
-const region = (page: Page, name: string) => page.getByRole('region', { name, exact: true })
 const openPage = (name: string) =>
   clickOn((page) => page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name, exact: true }))
 const followLink = (card: string, name?: string) =>
@@ -356,21 +355,12 @@ const TASKS: readonly (readonly [actions: number, task: Task])[] = [
 ]
 
 describe.skipIf(!hasBrowser)('tasks of readers', () => {
-  let demo: Demo
-  let browser: TestBrowser
-  beforeAll(async () => {
-    demo = await startDemo()
-    browser = await startBrowser()
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await demo?.close()
-  })
-
+  const demo = serveDemo()
+  const { open } = demo
   it.each(TASKS.map(([actions, task]) => ({ ...task, steps: task.actions, actions })))(
     'takes $actions actions: $question',
     async ({ actions, from, screen, steps, answered }) => {
-      const { page, wrong, close } = await browser.open(demo.url + from, { now: DEMO_NOW, screen: screen ?? 'desktop' })
+      const { page, wrong, close } = await open(from, { screen: screen ?? 'desktop' })
       for (const act of steps) await act(page)
       await answered(page)
       expect(steps).toHaveLength(actions)

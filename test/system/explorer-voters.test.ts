@@ -1,7 +1,6 @@
-import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { findBarriers, hasBrowser, isWide, startBrowser, type TestBrowser } from '../support/browser.ts'
-import { DEMO_NOW, type Demo, startDemo } from '../support/demo.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { findBarriers, hasBrowser, isWide } from '../support/browser.ts'
+import { region, serveDemo, settled } from '../support/explorer-page.ts'
 
 const UNISWAP = '893ec80ae8dcc44e6c2a0b49'
 const NEVER_VOTED = `0x${'12'.repeat(20)}`
@@ -13,32 +12,22 @@ interface Vote {
 }
 
 describe.skipIf(!hasBrowser)('page of a voter', () => {
-  let demo: Demo
-  let browser: TestBrowser
+  const demo = serveDemo()
+  const { open } = demo
   let delegate: string
   beforeAll(async () => {
-    demo = await startDemo()
-    browser = await startBrowser()
     const [first] = await get<{ delegate: string }[]>(`delegates?id=${UNISWAP}&sort=-votesCast&limit=1`)
     delegate = first?.delegate ?? ''
   })
-  afterAll(async () => {
-    await browser?.close()
-    await demo?.close()
-  })
 
-  const get = async <T>(query: string) => (await (await fetch(`${demo.url}/data/daos/governance/${query}`)).json()) as T
+  const get = async <T>(query: string) => demo.get<T>(`/data/daos/governance/${query}`)
   const votesOf = (voter: string) =>
     get<Vote[]>(`votes?id=${UNISWAP}&source=all&filter=voter=${voter}&include=choiceText&limit=10000`)
-  const open = (path: string, options: Parameters<TestBrowser['open']>[1] = {}) =>
-    browser.open(demo.url + path, { now: DEMO_NOW, ...options })
-  const region = (page: Page, name: string) => page.getByRole('region', { name, exact: true })
-  const settled = (page: Page) => page.locator('.loading, [aria-busy=true]').first().waitFor({ state: 'detached' })
 
   it('is linked from the delegates of a DAO, and lists its votes as the API has them', async () => {
     const { page, wrong, close } = await open(`/daos/${UNISWAP}?tab=governance`)
     const link = region(page, 'Top delegates').getByRole('link').first()
-    const address = new URL((await link.getAttribute('href')) ?? '', `${demo.url}/`).pathname.split('/').at(-1) ?? ''
+    const address = new URL((await link.getAttribute('href')) ?? '', demo.toUrl('/')).pathname.split('/').at(-1) ?? ''
     await link.click()
     await region(page, 'Votes in Uniswap').locator('tbody tr').first().waitFor()
     await settled(page)

@@ -1,7 +1,7 @@
-import type { Locator, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { findBarriers, hasBrowser, isWide, startBrowser, type TestBrowser } from '../support/browser.ts'
-import { DEMO_NOW, type Demo, startDemo } from '../support/demo.ts'
+import type { Locator } from 'playwright-core'
+import { describe, expect, it } from 'vitest'
+import { findBarriers, hasBrowser, isWide } from '../support/browser.ts'
+import { serveDemo, settled } from '../support/explorer-page.ts'
 import { createRandom } from '../support/random.ts'
 
 interface Token {
@@ -12,22 +12,9 @@ interface Token {
 }
 
 describe.skipIf(!hasBrowser)('explorer in a browser', () => {
-  let demo: Demo
-  let browser: TestBrowser
-  beforeAll(async () => {
-    demo = await startDemo()
-    browser = await startBrowser()
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await demo?.close()
-  })
-
-  const open = (path: string, options: Parameters<TestBrowser['open']>[1] = {}) =>
-    browser.open(demo.url + path, { now: DEMO_NOW, ...options })
-  const listTokens = async (query: string) =>
-    (await (await fetch(`${demo.url}/data/tokens?${query}`)).json()) as Token[]
-  const settled = (page: Page) => page.locator('.loading, [aria-busy=true]').first().waitFor({ state: 'detached' })
+  const demo = serveDemo()
+  const { open } = demo
+  const listTokens = (query: string) => demo.get<Token[]>(`/data/tokens?${query}`)
 
   const UNI = 'a00a15074c647764fac27d6c'
   const UNISWAP = '893ec80ae8dcc44e6c2a0b49'
@@ -158,7 +145,7 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     const { page, close } = await open('/compare')
     for (let round = 0; round < 5; round += 1) {
       const token = random.pick(tokens)
-      await page.goto(`${demo.url}/tokens/${token._id}`)
+      await page.goto(demo.toUrl(`/tokens/${token._id}`))
       const numbers = page.getByRole('region', { name: 'Numbers', exact: true })
       await numbers.waitFor()
       const shown = await numbers
@@ -173,7 +160,7 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     await close()
   })
 
-  const get = async <T>(path: string) => (await (await fetch(demo.url + path)).json()) as T
+  const { get } = demo
   const valuesOf = (of: Locator) =>
     of.locator('data').evaluateAll((all) => all.map((one) => Number(one.getAttribute('value'))))
 
@@ -272,7 +259,7 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     await page.getByRole('heading', { level: 1, name: /^Voter 0x/ }).waitFor()
     const daos = page.getByRole('region', { name: 'DAOs', exact: true })
     await daos.getByRole('link', { name: 'Uniswap' }).waitFor()
-    const records = (await (await fetch(`${demo.url}/data/voters?address=${address}`)).json()) as { votes: number }[]
+    const records = await demo.get<{ votes: number }[]>(`/data/voters?address=${address}`)
     const shown = await daos
       .locator('tbody tr td:nth-child(2) data')
       .evaluateAll((all) => all.map((one) => one.getAttribute('value')))
@@ -305,7 +292,7 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
     const margins = await page.evaluate<string>(
       `[...document.adoptedStyleSheets].flatMap(({ cssRules }) => [...cssRules]).map(({ cssText }) => cssText).join()`,
     )
-    expect(margins).toContain(`${demo.url}/daos/${UNISWAP}`)
+    expect(margins).toContain(demo.toUrl(`/daos/${UNISWAP}`))
     await page.emulateMedia({ media: 'print' })
     await page.setViewportSize({ width: 703, height: 1010 })
     expect(await isWide(page)).toBe(false)
