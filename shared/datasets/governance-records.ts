@@ -145,9 +145,12 @@ export function toProposalValues(now: string) {
 }
 
 /** SQL for the proposals of a scope that count as `p`, and their details as `d`; used with `COUNTED`. */
-export const FROM_PROPOSALS = (isSelected = 'true'): string =>
+export const FROM_PROPOSALS = (
+  isSelected = 'true',
+  details = `SELECT * FROM dao_proposal_details FINAL WHERE ${OF_SCOPE}`,
+): string =>
   `FROM (SELECT dao, space, proposal, id, author, created_at FROM dao_proposals FINAL WHERE ${COUNTS} AND ${isSelected}) AS p
-LEFT JOIN (SELECT * FROM dao_proposal_details FINAL WHERE ${OF_SCOPE}) AS d
+LEFT JOIN (${details}) AS d
   ON d.dao = p.dao AND d.space = p.space AND d.proposal = p.proposal`
 
 /** The ClickHouse type of a choice. */

@@ -171,6 +171,22 @@ const toScore = (number: number) =>
   `toFloat64(sum(toDecimal256(if(choice = '${number}', ifNull(voting_power, 0), JSONExtractFloat(choice, '${number}')), 12)))`
 
 /**
+ * SQL of the votes on a proposal, added up. If an earlier version stored votes without exact powers, floats are summed as
+ * decimals, because sums of floats depend on the order of parts, which changes with merges.
+ */
+export const GOVERNOR_SUMS = `count() AS votes, [${[1, 2, 3].map(toScore).join(', ')}] AS scores,
+    toFloat64(sum(toDecimal256(ifNull(voting_power, 0), 12))) AS total,
+    countIf(isNull(power_exact) AND choice != 'null') AS unknown, sumForEach(choice_powers) AS powers, sum(ifNull(power_exact, 0)) AS sum, max(decimals) AS decimals`
+
+/** SQL of the scores of a proposal with these choices, nearest to the exact sums; `sums` is a row of `GOVERNOR_SUMS`. */
+export const toGovernorScores = (sums: string, choices: string) => ({
+  scores: `arrayResize(if(${sums}.unknown > 0, ${sums}.scores, arrayMap(power -> ${toWholeTokens('power', `${sums}.decimals`)}, ${sums}.powers)), length(${choices}))`,
+  total: `if(${sums}.unknown > 0, ${sums}.total, ${toWholeTokens(`${sums}.sum`, `${sums}.decimals`)})`,
+  exact: `if(${sums}.unknown > 0, [], arrayResize(${sums}.powers, length(${choices})))`,
+  totalExact: `if(${sums}.unknown > 0, NULL, ${sums}.sum)`,
+})
+
+/**
  * The states of touched proposals in their timelocks, by the last event of each operation. A call of Compound's
  * timelock belongs to a proposal if it has the time with which the proposal was queued. A proposal was canceled if any
  * of its operations was, and executed if all of its calls were.
@@ -208,22 +224,20 @@ const TIMELOCKED = `
   )
   GROUP BY dao, space, proposal`
 
-/**
- * The details of each proposal that the run touched, from its events and votes, and from its timelock. Scores are those nearest to the exact
- * sums. If an earlier version stored votes without exact powers, floats are summed as decimals, because sums of floats
- * depend on the order of parts, which changes with merges.
- */
+const SCORES = toGovernorScores('v', 'e.choices')
+
+/** The details of each proposal that the run touched, from its events and votes, and from its timelock. */
 const PROPOSAL_DETAILS = `
 INSERT INTO dao_proposal_details (dao, space, proposal, title, voting_type, choices, scores, scores_total, votes, starts_at, ends_at,
   url, outcome, is_estimated, scores_exact, total_exact, decimals, body, queued_at, executable_at, executed_at, canceled_at, expires_at,
   executed_tx, quorum, quorum_exact, quorum_counts, is_quorum_live, collected_at)
 WITH ${TOUCHED}
-SELECT e.dao, e.space, e.proposal, e.title, 'basic', e.choices, arrayResize(if(v.unknown > 0, v.scores, arrayMap(power -> ${toWholeTokens('power', 'v.decimals')}, v.powers)), length(e.choices)),
-  if(v.unknown > 0, v.total, ${toWholeTokens('v.sum', 'v.decimals')}), v.votes,
+SELECT e.dao, e.space, e.proposal, e.title, 'basic', e.choices, ${SCORES.scores},
+  ${SCORES.total}, v.votes,
   e.starts_at, e.ends_at, e.url,
   multiIf(isNotNull(e.canceled_at), 'canceled', isNotNull(e.executed_at) OR isNotNull(l.executed_at), 'executed', isNotNull(l.canceled_at), 'canceled', isNotNull(e.queued_at), 'queued', '') AS outcome,
   e.is_estimated,
-  if(v.unknown > 0, [], arrayResize(v.powers, length(e.choices))), if(v.unknown > 0, NULL, v.sum), v.decimals,
+  ${SCORES.exact}, ${SCORES.totalExact}, v.decimals,
   e.body, e.queued_at, ifNull(l.executable_at, e.executable_at),
   if(outcome = 'executed', ifNull(e.executed_at, l.executed_at), NULL),
   if(outcome = 'canceled', ifNull(e.canceled_at, l.canceled_at), NULL), if(outcome = 'queued', l.expires_at, NULL),
@@ -247,9 +261,7 @@ FROM
 ) AS e
 LEFT JOIN
 (
-  SELECT dao, space, proposal, count() AS votes, [${[1, 2, 3].map(toScore).join(', ')}] AS scores,
-    toFloat64(sum(toDecimal256(ifNull(voting_power, 0), 12))) AS total,
-    countIf(isNull(power_exact) AND choice != 'null') AS unknown, sumForEach(choice_powers) AS powers, sum(ifNull(power_exact, 0)) AS sum, max(decimals) AS decimals
+  SELECT dao, space, proposal, ${GOVERNOR_SUMS}
   FROM (SELECT * FROM dao_cast_votes FINAL WHERE ${IS_TOUCHED} AND NOT is_replaced)
   GROUP BY dao, space, proposal
 ) AS v ON v.dao = e.dao AND v.space = e.space AND v.proposal = e.proposal

@@ -6,7 +6,7 @@ import { governors } from '../../../../shared/datasets/governors.ts'
 import { toId } from '../../../../shared/ids.ts'
 import type { Dao } from '../../../../shared/registry/entities.ts'
 import { answerRecords, toObject } from '../../../formats/formats.ts'
-import { CAST_VOTES, COPIES, NEWEST_VOTES_FIRST, toVotesPage, VOTES_COUNT } from '../../../governance/cast-votes.ts'
+import { COPIES, NEWEST_VOTES_FIRST, toCastVotes, toVotesCount, toVotesPage } from '../../../governance/cast-votes.ts'
 import { toChoice, toChoiceText } from '../../../governance/choice.ts'
 import {
   findProposal,
@@ -17,8 +17,9 @@ import {
 } from '../../../governance/counted.ts'
 import { exactParameter } from '../../../governance/exact.ts'
 import { answerLongList } from '../../../governance/list.ts'
+import { toAsOfParameter } from '../../../governance/past.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
-import { toListHead } from '../../../lists/lists.ts'
+import { checkPast, toListHead } from '../../../lists/lists.ts'
 import { include, oneId, page } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
 import { VALUES_PER_LIST } from '../../../route/cost.ts'
@@ -52,9 +53,10 @@ const withChoices = (hasText: boolean) =>
 
 const toAll = (
   hasText: boolean,
+  isPast: boolean,
 ) => `${withChoices(hasText)}SELECT 0 AS key, concat(proposal, ' ', voter, ' ', toString(toUnixTimestamp(created_at))) AS name, NULL AS market_cap, ${AS_OF}, created_at, proposal, voter, space,
   ${toRecordOf(hasText)} AS record
-FROM (${CAST_VOTES}) AS v`
+FROM (${toCastVotes(isPast)}) AS v`
 
 const counted = z.object({ total: z.int() })
 
@@ -82,6 +84,9 @@ export const governanceVotesRoute = defineRoute({
     source: sourceParameter,
     exact: exactParameter,
     include: include(['choiceText'], 'With `choiceText`, the choice also in the words of the proposal.'),
+    ...toAsOfParameter(
+      'The votes as of this time: those cast by then, and of each voter who changed a vote on Snapshot the one that counted then. An earlier vote that was changed before it was read is not stored. Powers and choices are those of the last reading: a choice that was secret then is shown if it was revealed since.',
+    ),
     ...questions.parameters,
     ...page('votes', { default: 100, max: 10_000 }),
   },
@@ -92,7 +97,8 @@ export const governanceVotesRoute = defineRoute({
   headers: LIST_HEADERS,
   mayHaveNoData: true,
   handle: async (call) => {
-    const { db, registry, query, entities, representation } = call
+    const { db, registry, query, entities, representation, now } = call
+    checkPast(query.asOf, now())
     if (query.source === undefined && query.proposal === undefined)
       rejectSourceFilters(questions.toFilters(query.filter), vote)
     const one = query.proposal === undefined ? undefined : await findProposal(db, registry, query.proposal)
@@ -104,27 +110,31 @@ export const governanceVotesRoute = defineRoute({
     const dao = isElsewhere ? undefined : selected.dao
     // A proposal has one source, so no source needs to be given.
     const sources = toSources(query.source ?? (one === undefined ? undefined : 'all'))
-    const asOf = dao === undefined ? null : await requireRead(db, dao, sources)
+    const isPast = query.asOf !== undefined
+    const readAt = dao === undefined ? null : await requireRead(db, dao, sources)
+    const asOf = readAt === null ? null : Math.min(readAt, query.asOf ?? readAt)
+    const until = Math.floor((query.asOf ?? END * 1000) / 1000)
     const params = {
       ...toScope(dao === undefined ? [] : [dao], sources),
       proposal: selected.proposal,
       read_at: asOf ?? 0,
+      ...(isPast ? { until } : {}),
     }
     const hasText = representation.fields.includes('choiceText')
     if (query.sort !== undefined || query.filter !== undefined) {
-      const source = { name: 'governance-votes', sql: toAll(hasText), params, keyset: NEWEST_VOTES_FIRST }
+      const source = { name: 'governance-votes', sql: toAll(hasText, isPast), params, keyset: NEWEST_VOTES_FIRST }
       return { ...(await answerLongList(call, questions, source)), asOf }
     }
     const { after } = representation
-    const before = after === '' ? END : -Number(NEWEST_VOTES_FIRST.read(after)[0])
+    const before = after === '' ? until : -Number(NEWEST_VOTES_FIRST.read(after)[0])
     const [answer, counts] = await Promise.all([
       answerRecords(call, {
         name: 'governance-votes',
-        sql: `${withChoices(hasText)}SELECT ${AS_OF}, page_key, ${toRecordOf(hasText)} AS record FROM (${toVotesPage(after)}) AS v`,
+        sql: `${withChoices(hasText)}SELECT ${AS_OF}, page_key, ${toRecordOf(hasText)} AS record FROM (${toVotesPage(after, isPast)}) AS v`,
         params: { ...params, before, rows: COPIES * (query.limit + 1) },
         page: query.limit,
       }),
-      db.rows({ name: 'governance-votes-count', sql: VOTES_COUNT, params, schema: counted }),
+      db.rows({ name: 'governance-votes-count', sql: toVotesCount(isPast), params, schema: counted }),
     ])
     return { ...answer, ...toListHead({ total: counts[0]?.total ?? 0, next: answer.next }, representation), asOf }
   },
