@@ -45,7 +45,7 @@ export async function readValue(
   { series, isAttributed }: Pick<Dataset, 'series' | 'isAttributed'>,
   { entity, at }: { readonly entity: number | undefined; readonly at: number },
 ): Promise<StoredValue | undefined> {
-  const { table, time, source = 'NULL' } = series
+  const { table, time, source = 'NULL', provider = source } = series
   const { values, storedAt } = await readColumns(db, table)
   // The runner's column of the provider is empty if the provider is unknown.
   const shown = values.filter(
@@ -57,7 +57,7 @@ export async function readValue(
   const [row] = await db.rows({
     name: 'provenance-value',
     sql: `SELECT toUnixTimestamp64Milli(toDateTime64(t.${time}, 3, 'UTC')) AS __at, ${stored} AS __stored,
-  ${source} AS __source, ${shown.map((name) => `t.${name} AS ${name}`).join(', ')}
+  ${provider} AS __source, ${shown.map((name) => `t.${name} AS ${name}`).join(', ')}
 FROM ${table} AS t FINAL WHERE ${ofEntity} AND t.${time} <= {at: DateTime64(3, 'UTC')} ORDER BY t.${time} DESC LIMIT 1`,
     params: { at: toText(at), ...(entity === undefined ? {} : { entity }) },
     schema: z.looseObject({ __at: z.int(), __stored: z.int().nullable(), __source: z.string().nullable() }),

@@ -84,14 +84,16 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
   }[]
   /**
    * The stored series: `/data/status` and the scheduler read its rows, entities, earliest and newest time. If a job is
-   * computed from the dataset, `time` is also a member of the inserted row. `source` is SQL for the provider of a stored
-   * row, null if it is unknown; absent if no column has it.
+   * computed from the dataset, `time` is also a member of the inserted row. `source` is the column with the row's
+   * source, if the status shows it. `provider` is SQL for the provider of a stored row, null if it is unknown: the
+   * `source` of its points (`include=source`).
    */
   readonly series: {
     readonly table: string
     readonly entity?: string
     readonly time: string
     readonly source?: string
+    readonly provider?: string
   }
 }
 

@@ -98,7 +98,7 @@ export function defineSeries(dataset: DatasetFacts, declaration: Declaration): D
     const unit = unitOf(schema)
     return { name, description: schema.description, ...(unit === undefined ? {} : { unit }) }
   })
-  const sourced = dataset.series.source === undefined ? {} : { sourced: toSourced(record) }
+  const sourced = dataset.series.provider === undefined ? {} : { sourced: toSourced(record) }
   return {
     ...{ ...declaration, dataset, time, columns, ...sourced },
     select: (selection) => toSelect(dataset, declaration, selection),
@@ -116,7 +116,7 @@ function toSelect(
   { about, joined, ...declared }: Declaration,
   { isOwner, from, to, values = declared.values }: Selection,
 ): string {
-  const { table, entity = '', time, source } = series
+  const { table, entity = '', time, provider: source } = series
   const isDayItself = cadence === '1d' && hasOwnTimes !== true
   const day = isDayItself ? time : `toDateTime64(toStartOfDay(${time}, 'UTC'), 3, 'UTC')`
   // The sorting key has the time of the observation, which is at most a day after the start of its day.

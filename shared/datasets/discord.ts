@@ -17,7 +17,7 @@ export const discordMembers = defineDataset({
   entity: 'dao',
   isCollected: true,
   isAttributed: true,
-  series: { table: 'discord_members', entity: 'dao', time: 'observed_at', source: STORED_PROVIDER },
+  series: { table: 'discord_members', entity: 'dao', time: 'observed_at', provider: STORED_PROVIDER },
 })
 
 /** Members of communities on Discord by day. */

@@ -38,7 +38,7 @@ export const daoFees = defineDataset({
   isCollected: true,
   hasOwnTimes: true,
   hasHistory: true,
-  series: { table: 'dao_fees', entity: 'dao', time: 'observed_at', source: DEFILLAMA },
+  series: { table: 'dao_fees', entity: 'dao', time: 'observed_at', provider: DEFILLAMA },
 })
 
 const DAYS_OF_WEEK = 7

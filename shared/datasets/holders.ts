@@ -62,7 +62,7 @@ export const tokenHolders = defineDataset({
   isCollected: true,
   isAttributed: true,
   rowStep: 'rotation',
-  series: { table: 'token_holders', entity: 'token', time: 'observed_at', source: STORED_PROVIDER },
+  series: { table: 'token_holders', entity: 'token', time: 'observed_at', provider: STORED_PROVIDER },
 })
 
 function isDescending(holders: readonly Holder[]): boolean {

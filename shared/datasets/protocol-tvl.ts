@@ -27,5 +27,5 @@ export const protocolTvl = defineDataset({
   isCollected: true,
   hasHistory: true,
   rowStep: ['1d'],
-  series: { table: 'protocol_tvl', entity: 'dao', time: 'observed_at', source: DEFILLAMA },
+  series: { table: 'protocol_tvl', entity: 'dao', time: 'observed_at', provider: DEFILLAMA },
 })

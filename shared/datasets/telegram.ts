@@ -17,7 +17,7 @@ export const telegramMembers = defineDataset({
   entity: 'dao',
   isCollected: true,
   isAttributed: true,
-  series: { table: 'telegram_members', entity: 'dao', time: 'observed_at', source: STORED_PROVIDER },
+  series: { table: 'telegram_members', entity: 'dao', time: 'observed_at', provider: STORED_PROVIDER },
 })
 
 /** Members of communities on Telegram by day. */

@@ -44,7 +44,7 @@ export const twitterSentiment = defineDataset({
   isCollected: true,
   isAttributed: true,
   hasTextsOfPeople: true,
-  series: { table: 'twitter_sentiment', entity: 'dao', time: 'observed_at', source: STORED_PROVIDER },
+  series: { table: 'twitter_sentiment', entity: 'dao', time: 'observed_at', provider: STORED_PROVIDER },
 })
 
 /** The shares of posts by mood. */

@@ -41,7 +41,7 @@ export const twitterCounts = defineDataset({
   entity: 'dao',
   isCollected: true,
   isAttributed: true,
-  series: { table: 'twitter_counts', entity: 'dao', time: 'observed_at', source: STORED_PROVIDER },
+  series: { table: 'twitter_counts', entity: 'dao', time: 'observed_at', provider: STORED_PROVIDER },
 })
 
 /** Counts of accounts by day. */

@@ -116,7 +116,7 @@ describe('include=source of daily series', () => {
     expect(new Set(await readSources(path))).toEqual(new Set(['defillama']))
     expect(new Set(await readSources(`${path}&interval=7d&start=2024-04-01`))).toEqual(new Set(['defillama']))
     for (const job of [fees, tvl]) {
-      expect(job.providers.map(({ name }) => `'${name}'`)).toEqual([job.dataset.series.source])
+      expect(job.providers.map(({ name }) => `'${name}'`)).toEqual([job.dataset.series.provider])
     }
   })
 
