@@ -37,6 +37,14 @@ export const percentOrNull = percent.nullable()
 /** From 0 to 1. */
 export const shareOfOne = numberIn('share')
 
+/** The provider of an observation, which `include=source` adds. */
+export const observationSource = z
+  .string()
+  .nullable()
+  .describe(
+    'Provider of the observation; null for observations of versions that did not store it. With `include=source`.',
+  )
+
 /** The unit of a member's values. */
 export function unitOf(schema: z.ZodType): string | undefined {
   const unit = units.get(schema)?.unit

@@ -62,6 +62,7 @@ export {
   toJsonSql,
   toQueryKey,
   toRepresentation,
+  toUsualRecord,
 } from './representation.ts'
 export {
   JSON_SETTINGS,

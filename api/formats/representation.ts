@@ -187,6 +187,16 @@ export interface Representation {
   nextLink(after: string): string
 }
 
+/**
+ * The representation of a route's usual record, unless the answer has members of the wider one. An answer with all members
+ * of its record is made from the cache.
+ */
+export function toUsualRecord(representation: Representation, record: z.ZodObject): Representation {
+  const { fields } = representation
+  if (fields.some((name) => !(name in record.shape))) return representation
+  return { ...representation, record, hasAllFields: fields.length === Object.keys(record.shape).length }
+}
+
 /** The header with the name of the file, in all formats except JSON. */
 export const toDisposition = ({ format, toFileName }: Representation): Record<string, string> =>
   format === 'json' ? {} : { 'Content-Disposition': `attachment; filename="${toFileName()}"` }

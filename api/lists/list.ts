@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Lifetime } from '../../shared/registry/entities.ts'
-import { type Representation, toObject } from '../formats/formats.ts'
+import { type Representation, toObject, toUsualRecord } from '../formats/formats.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { include, manyReferences, page } from '../parameters/kinds.ts'
 import { toQuestions } from '../parameters/questions.ts'
@@ -152,12 +152,6 @@ export function defineList(list: List): ListRoute {
   const { included } = list
   const sql = { now: toRecordsSql(list, false), past: toRecordsSql(list, true) }
   const isWider = ({ fields }: Representation) => included !== undefined && fields.includes(included.name)
-  /** Without the included member, the record is the usual one. */
-  const toUsual = (representation: Representation): Representation => {
-    if (included === undefined || isWider(representation)) return representation
-    const hasAllFields = representation.fields.length === Object.keys(list.record.shape).length
-    return { ...representation, record: list.record, hasAllFields }
-  }
   const readQuery = ({ query, registry, now }: ListCall): { at: number | undefined; listQuery: ListQuery } => {
     const at = query.asOf as number | undefined
     checkPast(at, now())
@@ -208,7 +202,7 @@ export function defineList(list: List): ListRoute {
     handle: async (call) => {
       const { at, listQuery } = readQuery(call)
       const timeScope = await list.toTimeScope?.(call)
-      const representation = toUsual(call.representation)
+      const representation = toUsualRecord(call.representation, list.record)
       const source = isWider(representation) ? toWiderSource(call, at) : toSource(call, at)
       const scoped =
         timeScope === undefined

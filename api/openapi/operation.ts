@@ -71,7 +71,8 @@ function toColumnsText(
     toColumns(one, members, format)
       .map(({ name }) => name)
       .join(', ')
-  const all = `Columns: ${namesOf(record, Object.keys(record.shape))}.`
+  const usual = Object.keys(record.shape).filter((member) => !(member in (recordWith?.members ?? {})))
+  const all = `Columns: ${namesOf(record, usual)}.`
   if (recordWith === undefined) return all
   const brought = Object.keys(recordWith.record.shape).filter((member) => member in recordWith.members)
   const byCondition = groupBy(brought, (member) => recordWith.members[member] ?? '')

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { createBatcher } from '../../shared/batcher.ts'
 import {
-  observationSource,
   PRICE_POINT,
   pricePoint,
   STORED_PRICES,
@@ -10,7 +9,7 @@ import {
 } from '../../shared/datasets/price-points.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { INTERVALS, type Interval, isWithin, type TimeRange } from '../../shared/intervals.ts'
-import { idValue } from '../../shared/record-values.ts'
+import { idValue, observationSource } from '../../shared/record-values.ts'
 import { type Database, withSignal } from '../../shared/store/store.ts'
 import { inTime, type Representation, type Rows, readAnswer, toObject } from '../formats/formats.ts'
 import type { PointsRange, StoredPoints, StoredRows } from '../route/stored-points.ts'
@@ -26,7 +25,7 @@ export const priceRow = z.strictObject({
 })
 
 /** The same with the provider of the observation. */
-export const sourcedRow = priceRow.extend(observationSource)
+export const sourcedRow = priceRow.extend({ source: observationSource })
 
 /** Whether an answer has the provider of each observation. */
 export const hasSource = ({ fields }: Pick<Representation, 'fields'>): boolean => fields.includes('source')

@@ -11,6 +11,8 @@ export interface StoredValue {
   readonly at: number
   readonly storedAt: number | null
   readonly values: Values
+  /** The provider in the row itself; null if it is unknown. */
+  readonly source: string | null
 }
 
 const column = z.object({ name: z.string(), kind: z.string() })
@@ -40,26 +42,29 @@ const toText = (ms: number) => new Date(ms).toISOString().slice(0, -1)
 /** Returns the value of an entity (its key) at a time, or the newest one before it. */
 export async function readValue(
   db: Database,
-  { series }: Pick<Dataset, 'series'>,
+  { series, isAttributed }: Pick<Dataset, 'series' | 'isAttributed'>,
   { entity, at }: { readonly entity: number | undefined; readonly at: number },
 ): Promise<StoredValue | undefined> {
-  const { table, time } = series
+  const { table, time, source = 'NULL', provider = source } = series
   const { values, storedAt } = await readColumns(db, table)
-  const shown = values.filter((name) => name !== time && name !== series.entity)
+  // The runner's column of the provider is empty if the provider is unknown.
+  const shown = values.filter(
+    (name) => name !== time && name !== series.entity && !(isAttributed && name === 'provider'),
+  )
   const ofEntity =
     series.entity === undefined || entity === undefined ? 'true' : `t.${series.entity} = {entity: UInt64}`
   const stored = storedAt === undefined ? 'NULL' : `toUnixTimestamp64Milli(t.${storedAt})`
   const [row] = await db.rows({
     name: 'provenance-value',
     sql: `SELECT toUnixTimestamp64Milli(toDateTime64(t.${time}, 3, 'UTC')) AS __at, ${stored} AS __stored,
-  ${shown.map((name) => `t.${name} AS ${name}`).join(', ')}
+  ${provider} AS __source, ${shown.map((name) => `t.${name} AS ${name}`).join(', ')}
 FROM ${table} AS t FINAL WHERE ${ofEntity} AND t.${time} <= {at: DateTime64(3, 'UTC')} ORDER BY t.${time} DESC LIMIT 1`,
     params: { at: toText(at), ...(entity === undefined ? {} : { entity }) },
-    schema: z.looseObject({ __at: z.int(), __stored: z.int().nullable() }),
+    schema: z.looseObject({ __at: z.int(), __stored: z.int().nullable(), __source: z.string().nullable() }),
   })
   if (row === undefined) return undefined
-  const { __at, __stored, ...rest } = row
-  return { at: __at, storedAt: __stored, values: rest }
+  const { __at, __stored, __source, ...rest } = row
+  return { at: __at, storedAt: __stored, values: rest, source: __source }
 }
 
 /** Returns the time of the earliest value of an entity (its key) after a time, in Unix milliseconds. */
@@ -116,9 +121,8 @@ export async function traceAnswers(
     const provider = findProvider(run, entity)
     return selectAnswers(run.answers, entity).map((answer) => toTraced(run, answer, provider, entity))
   })
-  const source = dataset.series.source === undefined ? undefined : value.values[dataset.series.source]
   const [provider] = runs.map((run) => findProvider(run, entity))
-  return { provider: provider ?? (typeof source === 'string' ? source : null), answers }
+  return { provider: provider ?? value.source, answers }
 }
 
 /** The last provider whose rows of the entity were stored. */

@@ -1,7 +1,7 @@
-import { observationSource } from '../../shared/datasets/price-points.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { TOKEN_FACTS, TOKEN_LINKS, tokenRecord } from '../../shared/datasets/token-records.ts'
+import { observationSource } from '../../shared/record-values.ts'
 import { toStaleAt } from '../../shared/store/store.ts'
 import { defineList, isCurrentAt, lastCurrentRows, listedTokens } from '../lists/lists.ts'
 
@@ -36,7 +36,7 @@ export const tokensRoute = defineList({
   included: {
     name: 'source',
     description: 'With `source`, the provider of the quote.',
-    schema: observationSource.source,
+    schema: observationSource,
     value: "nullIf(toString(s.provider), '')",
     joins: toSourceJoin('(token, observed_at) IN (SELECT token, observed_at FROM token_quotes FINAL)'),
     pastJoins: toSourceJoin(isCurrentAt('observed_at', toStaleAt(0, tokenPrices))),

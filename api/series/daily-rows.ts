@@ -27,32 +27,48 @@ function toTuples(record: z.ZodObject, next: (name: string) => string): string {
   return values.join(', ')
 }
 
-/** SQL for the values of a point from a row `s` of the series' statement. `id` is SQL for the owner's id. */
-function toValues(series: DailySeries, time: string, id: string, toValue: (column: string) => string): string {
+/** A week that combines its days has a source if all of them have the same. */
+const SOURCE_OF_WEEK = 'if(count(s.source) = count() AND uniqExact(s.source) = 1, any(s.source), NULL)'
+
+/** SQL for the values of a record from a row `s` of the series' statement. `id` is SQL for the owner's id. */
+function toValues(
+  { series, record, id }: RowsForm,
+  time: string,
+  { toValue, source }: { readonly toValue: (column: string) => string; readonly source: string },
+): string {
   const columns = series.columns.map(({ name }) => toValue(`s.${name}`)).values()
-  return toTuples(series.record, (name) => {
+  return toTuples(record, (name) => {
     if (name === series.time) return time
+    if (name === 'source') return source
     if (name === '_id') return toIdSql('{dataset: String}', id, 'toUnixTimestamp64Milli(s.day)')
     return name === series.about ? id : String(columns.next().value)
   })
+}
+
+const OF_ROW = { toValue: String, source: 's.source' }
+
+/** The rows of a series, with the record of a point: the usual one, or the one with its source. */
+interface RowsForm {
+  readonly series: DailySeries
+  readonly record: z.ZodObject
+  /** SQL for the owner's id. */
+  readonly id: string
+  /** SQL for the record from its values. */
+  readonly toRecord: (values: string) => string
 }
 
 /**
  * SQL for the points of an interval, unordered: `owner`, `row_at` (start of the bucket), `as_of` and `record`, one per
  * owner and bucket. Parameters: the owners `entities`, `from` and `to` in Unix milliseconds, and `dataset`.
  */
-export function toRowsSql(
-  series: DailySeries,
-  interval: Interval,
-  id: string,
-  toRecord: (values: string) => string,
-): string {
+export function toRowsSql(form: RowsForm, interval: Interval): string {
+  const { series, toRecord } = form
   const { about, combineWeek } = series
   const [from, end] = [toMs('from'), toMs('to')]
   const owner = about === undefined ? '' : 's.owner AS owner, '
   if (interval === '1d') {
     const rows = series.select({ isOwner: IS_ANY, from, to: end })
-    return `SELECT ${owner}s.day AS row_at, s.as_of AS as_of, ${toRecord(toValues(series, 's.day', id, String))} AS record
+    return `SELECT ${owner}s.day AS row_at, s.as_of AS as_of, ${toRecord(toValues(form, 's.day', OF_ROW))} AS record
 FROM (${rows}) AS s`
   }
   const bucket = toBucketSql('s.day', interval)
@@ -62,12 +78,13 @@ FROM (${rows}) AS s`
   const isInRange = `${bucket} >= ${from} AND ${bucket} < ${end}`
   const by = about === undefined ? 'row_at' : 'owner, row_at'
   if (combineWeek === undefined)
-    return `SELECT ${owner}${bucket} AS row_at, s.as_of AS as_of, ${toRecord(toValues(series, bucket, id, String))} AS record
+    return `SELECT ${owner}${bucket} AS row_at, s.as_of AS as_of, ${toRecord(toValues(form, bucket, OF_ROW))} AS record
 ${rows}
 WHERE ${isInRange}
 ORDER BY s.day
 LIMIT 1 BY ${by}`
-  return `SELECT ${owner}${bucket} AS row_at, max(s.as_of) AS as_of, ${toRecord(toValues(series, bucket, id, combineWeek))} AS record
+  const ofWeek = { toValue: combineWeek, source: SOURCE_OF_WEEK }
+  return `SELECT ${owner}${bucket} AS row_at, max(s.as_of) AS as_of, ${toRecord(toValues(form, bucket, ofWeek))} AS record
 ${rows}
 WHERE ${isInRange}
 GROUP BY ${by}`
@@ -89,13 +106,14 @@ export async function answerTable(
   const interval = query.interval ?? '1d'
   const dataset = toDaily(series)
   // The key of the owner is a column of the rows `s`.
-  const owned = toOwned(call, series.record, 's.owner')
+  const { record } = representation
+  const owned = toOwned(call, record, 's.owner')
   const ofOwned = { ...call, representation: owned.representation }
   const source = {
     name: `${dataset.name}-table`,
     dataset,
     order: 'desc',
-    sql: inTableOrder(toRowsSql(series, interval, owned.id, owned.toRecord), 'desc'),
+    sql: inTableOrder(toRowsSql({ series, record, ...owned }, interval), 'desc'),
     params: { ...owned.params, dataset: dataset.name },
   } as const
   // `limit` may change between pages, so a page continues in the way of the first one.

@@ -146,7 +146,10 @@ const toStoredSource = (series: DailySumSeries) =>
     record: series.record,
     time: series.time,
     intervals: toIntervals(series),
-    sql: (interval: Interval) => toRowsSql(series, interval, '', (values) => toObject(series.record, values)),
+    sql: (interval: Interval) => {
+      const { record } = series
+      return toRowsSql({ series, record, id: '', toRecord: (values) => toObject(record, values) }, interval)
+    },
     params: {},
     cached: { key: series.dataset.name, isShort: true },
   }) satisfies SeriesSource

@@ -3,9 +3,9 @@ import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import type { DailySeries } from '../../shared/datasets/define-series.ts'
 import { DAY_MS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import { toStaleAt } from '../../shared/store/store.ts'
-import { type Answer, answerRecords, inTables, refuseCursor, toObject } from '../formats/formats.ts'
+import { type Answer, answerRecords, inTables, refuseCursor, toObject, toUsualRecord } from '../formats/formats.ts'
 import { SERIES_HEADERS } from '../http/headers.ts'
-import { limitOfEach, page, time } from '../parameters/kinds.ts'
+import { include, limitOfEach, page, time } from '../parameters/kinds.ts'
 import { type Described, defineRoute, type Route, toDescribed } from '../route/define-route.ts'
 import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entities.ts'
 import { selectPoints } from './chunks.ts'
@@ -57,34 +57,37 @@ const [USUAL_POINTS, MOST_POINTS] = [365, 10_000]
  * and derives the id of a point from dataset, owner and time like every id (docs/contract.md, section 3).
  */
 export function serveSeries(series: DailySeries, described: Omit<Described, 'tag'>): Route {
-  const { about = 'dao' } = series
+  const { about = 'dao', sourced } = series
+  const { documented } = sourced ?? { documented: series.record }
   const { kind, tag } = OWNERS[about]
   const dataset = toDaily(series)
   const intervals = toIntervals(series)
 
-  const toSource = (owner: Named) =>
-    ({
+  /** The points of the owner, with the record of the answer. */
+  const toSource = ({ found: owner, representation: { record } }: Call) => {
+    const rows = { series, record, id: '{id: String}', toRecord: (values: string) => toObject(record, values) }
+    return {
       name: dataset.name,
       dataset,
-      record: series.record,
+      record,
       time: series.time,
       constants: { [about]: '{id: String}' },
       intervals,
-      sql: (interval: Interval) =>
-        toRowsSql(series, interval, '{id: String}', (values) => toObject(series.record, values)),
+      sql: (interval: Interval) => toRowsSql(rows, interval),
       params: { entities: [owner.key], id: owner.id, dataset: dataset.name },
-      cached: { key: `${described.path} ${owner.key}`, isShort: true },
-    }) satisfies SeriesSource
+      cached: { key: `${described.path} ${owner.key}${record === series.record ? '' : ' source'}`, isShort: true },
+    } satisfies SeriesSource
+  }
 
   /** The cached points of a range: the first `limit` of them, newest first. */
   const select = (call: Call, range: TimeRange, limit?: number) => {
     const form = { interval: intervals[0], order: 'desc', hasLines: false } as const
-    return selectPoints(toSeries(toSource(call.found), form), call, range, limit)
+    return selectPoints(toSeries(toSource(call), form), call, range, limit)
   }
 
   /** A page of points that ClickHouse writes. */
   const writePage = async (call: Call, range: TimeRange, limit: number): Promise<Answer> => {
-    const { name, sql, params } = toSource(call.found)
+    const { name, sql, params } = toSource(call)
     const {
       records: _,
       next: __,
@@ -104,14 +107,13 @@ LIMIT {limit: UInt32}`,
     const found = query.start === undefined ? await select(call, { from: 0, to: call.now() }) : undefined
     const isFirstPoint = found !== undefined && found.points.count > 0
     const start = query.start ?? (isFirstPoint ? found.points.earliest : call.now())
-    return (await answerQuestion(call, toSource(call.found), { ...query, start, isFirstPoint }, { usual: 'desc' }))
-      .answer
+    return (await answerQuestion(call, toSource(call), { ...query, start, isFirstPoint }, { usual: 'desc' })).answer
   }
 
   /** The first `limit` points of a range, newest first, and their counts. */
   const answerPage = async (call: Call, range: TimeRange, due: number, limit: number) => {
     const query = { range: { ...range, open: false }, interval: '1d', order: 'desc', limit, mostCached: limit } as const
-    const cached = await answerPoints(call, toSource(call.found), query, NO_FRAME)
+    const cached = await answerPoints(call, toSource(call), query, NO_FRAME)
     const [answer, { points, isCut }] =
       cached === undefined
         ? await Promise.all([writePage(call, range, limit), select(call, range, limit)])
@@ -140,16 +142,18 @@ LIMIT {limit: UInt32}`,
     one: kind,
     severalInTables: { limit: limitOfEach({ noun: kind.noun, default: USUAL_POINTS, max: MOST_POINTS }) },
     query: {
+      ...(sourced && { include: include(['source'], 'With `source`, the provider of each observation.') }),
       start: time('First moment, inclusive; default: the first point.', '2026-01-01').optional(),
       end: time('Last moment, exclusive; default: now.', '2026-02-01').optional(),
       ...seriesParameters(intervals, 'desc'),
       ...page('points', { default: USUAL_POINTS, max: MOST_POINTS }),
     },
-    record: series.record,
-    response: toPoints({ record: series.record, time: series.time, constants: { [about]: '' } }),
+    record: documented,
+    ...(sourced && { recordWith: { record: sourced.record, members: { source: 'include=source' }, shapes: [] } }),
+    response: toPoints({ record: documented, time: series.time, constants: { [about]: '' } }),
     datasets: [dataset],
     headers: SERIES_HEADERS,
-    handle: (call) => answer(call),
+    handle: (call) => answer({ ...call, representation: toUsualRecord(call.representation, series.record) }),
   })
 }
 

@@ -85,13 +85,15 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
   /**
    * The stored series: `/data/status` and the scheduler read its rows, entities, earliest and newest time. If a job is
    * computed from the dataset, `time` is also a member of the inserted row. `source` is the column with the row's
-   * source, if the status shows it.
+   * source, if the status shows it. `provider` is SQL for the provider of a stored row, null if it is unknown: the
+   * `source` of its points (`include=source`).
    */
   readonly series: {
     readonly table: string
     readonly entity?: string
     readonly time: string
     readonly source?: string
+    readonly provider?: string
   }
 }
 
@@ -119,6 +121,12 @@ export function toDeriveParams({ entities, read, ...times }: Derivation): Readon
   const toText = (ms: number) => new Date(ms).toISOString().slice(0, -1)
   return { entities, read, slot: toText(slot), from: toText(from), to: toText(to) }
 }
+
+/** SQL for the provider of a row with the column `provider`, which is empty in rows of versions that did not store it. */
+export const STORED_PROVIDER = "nullIf(toString(provider), '')"
+
+/** SQL for the provider of all rows of a dataset that never had another one. */
+export const DEFILLAMA = "'defillama'"
 
 /** Declares a dataset and infers the row type from its schema. */
 export function defineDataset<Row extends object, E extends Entity>(dataset: Dataset<Row, E>): Dataset<Row, E> {

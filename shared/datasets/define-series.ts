@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { unitOf } from '../record-values.ts'
+import { observationSource, unitOf } from '../record-values.ts'
 import type { DatasetFacts } from './define-dataset.ts'
 
 /** The rows that a statement selects: the condition on the owner's key (default: all owners), and times as SQL. */
@@ -47,9 +47,18 @@ export interface DailySeries extends Declaration {
   readonly time: string
   /** A column for each value, in the order of the record. */
   readonly columns: readonly SeriesColumn[]
+  /** The provider of the observation, if the dataset knows it (`include=source`); absent for computed values. */
+  readonly sourced?: {
+    /** A point with its `source`. */
+    readonly record: z.ZodObject
+    /** A point in the documentation, where `source` is optional. */
+    readonly documented: z.ZodObject
+    readonly column: SeriesColumn
+  }
   /**
    * SQL for one row per owner and day: `owner` (absent without `about`), `day` (its start), `as_of` (the time of the
-   * observation; both DateTime64(3)), and the columns. If a day has several observations, the first is used.
+   * observation; both DateTime64(3)), the columns, and `source` with `sourced`. If a day has several observations, the
+   * first is used.
    */
   select(selection: Selection): string
 }
@@ -89,15 +98,25 @@ export function defineSeries(dataset: DatasetFacts, declaration: Declaration): D
     const unit = unitOf(schema)
     return { name, description: schema.description, ...(unit === undefined ? {} : { unit }) }
   })
-  return { ...declaration, dataset, time, columns, select: (selection) => toSelect(dataset, declaration, selection) }
+  const sourced = dataset.series.provider === undefined ? {} : { sourced: toSourced(record) }
+  return {
+    ...{ ...declaration, dataset, time, columns, ...sourced },
+    select: (selection) => toSelect(dataset, declaration, selection),
+  }
 }
+
+const toSourced = (record: z.ZodObject): NonNullable<DailySeries['sourced']> => ({
+  record: record.extend({ source: observationSource }),
+  documented: record.extend({ source: observationSource.optional() }).meta({ ...record.meta() }),
+  column: { name: 'source', description: observationSource.description ?? '' },
+})
 
 function toSelect(
   { series, cadence, hasOwnTimes }: DatasetFacts,
   { about, joined, ...declared }: Declaration,
   { isOwner, from, to, values = declared.values }: Selection,
 ): string {
-  const { table, entity = '', time } = series
+  const { table, entity = '', time, provider: source } = series
   const isDayItself = cadence === '1d' && hasOwnTimes !== true
   const day = isDayItself ? time : `toDateTime64(toStartOfDay(${time}, 'UTC'), 3, 'UTC')`
   // The sorting key has the time of the observation, which is at most a day after the start of its day.
@@ -107,11 +126,13 @@ function toSelect(
   const conditions = about === undefined || isOwner === undefined ? isInRange : [`${entity} ${isOwner}`, ...isInRange]
   const keys = [...(about === undefined ? [] : [`${entity} AS owner`]), `${day} AS day`, `${time} AS as_of`]
   const first = cadence === '1d' ? '' : `\nORDER BY ${entity}, ${time}\nLIMIT 1 BY ${entity}, day`
-  const rows = `SELECT ${[...keys, ...toList(joined?.columns ?? values)].join(', ')}
+  const sources = source === undefined ? {} : { source }
+  const rows = `SELECT ${[...keys, ...toList({ ...(joined?.columns ?? values), ...sources })].join(', ')}
 FROM ${table} FINAL
 WHERE ${conditions.join(' AND ')}${first}`
   if (joined === undefined) return rows
-  return `SELECT s.owner AS owner, s.day AS day, s.as_of AS as_of, ${toList(values).join(', ')}
+  const all = source === undefined ? values : { ...values, source: 's.source' }
+  return `SELECT s.owner AS owner, s.day AS day, s.as_of AS as_of, ${toList(all).join(', ')}
 FROM (${rows}) AS s
 ${joined.joins(isOwner ?? 'IS NOT NULL')}`
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { countOrNull, idValue, timeValue } from '../record-values.ts'
-import { defineDataset } from './define-dataset.ts'
+import { defineDataset, STORED_PROVIDER } from './define-dataset.ts'
 import { defineSeries } from './define-series.ts'
 import { membersRow } from './members.ts'
 
@@ -16,7 +16,8 @@ export const discordMembers = defineDataset({
   needsDaos: true,
   entity: 'dao',
   isCollected: true,
-  series: { table: 'discord_members', entity: 'dao', time: 'observed_at' },
+  isAttributed: true,
+  series: { table: 'discord_members', entity: 'dao', time: 'observed_at', provider: STORED_PROVIDER },
 })
 
 /** Members of communities on Discord by day. */

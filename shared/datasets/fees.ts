@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { timeValue, usdOrNull } from '../record-values.ts'
-import { defineDataset } from './define-dataset.ts'
+import { DEFILLAMA, defineDataset } from './define-dataset.ts'
 import { defineSeries } from './define-series.ts'
 
 /** Bound on a day's USD of one protocol: about a hundred times the sum of all protocols. */
@@ -38,7 +38,7 @@ export const daoFees = defineDataset({
   isCollected: true,
   hasOwnTimes: true,
   hasHistory: true,
-  series: { table: 'dao_fees', entity: 'dao', time: 'observed_at' },
+  series: { table: 'dao_fees', entity: 'dao', time: 'observed_at', provider: DEFILLAMA },
 })
 
 const DAYS_OF_WEEK = 7

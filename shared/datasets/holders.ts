@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { percent, percentOrNull, timeValue, uint64 } from '../record-values.ts'
 import { MOST_HELD_USD, MOST_PEOPLE, MOST_TOKENS } from './bounds.ts'
-import { defineDataset } from './define-dataset.ts'
+import { defineDataset, STORED_PROVIDER } from './define-dataset.ts'
 import { defineSeries } from './define-series.ts'
 
 /** The number of holders in a snapshot. */
@@ -60,8 +60,9 @@ export const tokenHolders = defineDataset({
   entities: ({ tokens, chainBySlug }) => tokens.filter(({ live, chain }) => live && chainBySlug.get(chain)?.evm),
   entity: 'token',
   isCollected: true,
+  isAttributed: true,
   rowStep: 'rotation',
-  series: { table: 'token_holders', entity: 'token', time: 'observed_at' },
+  series: { table: 'token_holders', entity: 'token', time: 'observed_at', provider: STORED_PROVIDER },
 })
 
 function isDescending(holders: readonly Holder[]): boolean {

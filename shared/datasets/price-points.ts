@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { INTERVAL_SECONDS, type Interval, isWithin } from '../intervals.ts'
-import { numberIn, timeValue, usd } from '../record-values.ts'
+import { numberIn, observationSource, timeValue, usd } from '../record-values.ts'
 import { tokenPrices } from './token-prices.ts'
 
 const tokens = numberIn('tokens')
@@ -29,16 +29,11 @@ export const pricePoint = z
   })
   .describe('One bucket of a series of prices.')
 
-const SOURCE =
-  'Provider of the observation; null for observations of versions that did not store it. With `include=source`.'
-
-/** The provider of an observation, which `include=source` adds. */
-export const observationSource = { source: z.string().nullable().describe(SOURCE) }
-export const sourcedPoint = pricePoint.extend(observationSource)
+export const sourcedPoint = pricePoint.extend({ source: observationSource })
 
 /** A point in the documentation. */
 export const documentedPoint = pricePoint
-  .extend({ source: observationSource.source.optional().describe(SOURCE) })
+  .extend({ source: observationSource.optional() })
   .meta({ id: 'PricePoint', description: 'One bucket of a series of prices.' })
 
 /** The columns with the values of an observation, in the order of the quote's members. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { MOST_HELD_USD } from './bounds.ts'
-import { defineDataset } from './define-dataset.ts'
+import { DEFILLAMA, defineDataset } from './define-dataset.ts'
 
 /** The value locked in one protocol or in all protocols of a DAO, in USD. */
 export const lockedValue = z.number().nonnegative().max(MOST_HELD_USD)
@@ -27,5 +27,5 @@ export const protocolTvl = defineDataset({
   isCollected: true,
   hasHistory: true,
   rowStep: ['1d'],
-  series: { table: 'protocol_tvl', entity: 'dao', time: 'observed_at' },
+  series: { table: 'protocol_tvl', entity: 'dao', time: 'observed_at', provider: DEFILLAMA },
 })

@@ -117,7 +117,7 @@ export const daoTreasury = defineDataset({
   nameOmitted: ({ unread }) => nameUnread(unread),
   isCollected: true,
   hasHistory: true,
-  series: { table: 'dao_treasuries', entity: 'dao', time: 'observed_at' },
+  series: { table: 'dao_treasuries', entity: 'dao', time: 'observed_at', provider: 'source' },
 })
 
 /** SQL condition that the total of a row is the whole treasury. */

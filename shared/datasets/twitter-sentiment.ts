@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { idValue, shareOfOne, timeValue } from '../record-values.ts'
-import { defineDataset } from './define-dataset.ts'
+import { defineDataset, STORED_PROVIDER } from './define-dataset.ts'
 import { defineSeries } from './define-series.ts'
 
 /** More posts than any sample has. */
@@ -42,8 +42,9 @@ export const twitterSentiment = defineDataset({
   needsDaos: true,
   entity: 'dao',
   isCollected: true,
+  isAttributed: true,
   hasTextsOfPeople: true,
-  series: { table: 'twitter_sentiment', entity: 'dao', time: 'observed_at' },
+  series: { table: 'twitter_sentiment', entity: 'dao', time: 'observed_at', provider: STORED_PROVIDER },
 })
 
 /** The shares of posts by mood. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { countOrNull, idValue, timeValue } from '../record-values.ts'
-import { defineDataset } from './define-dataset.ts'
+import { defineDataset, STORED_PROVIDER } from './define-dataset.ts'
 import { defineSeries } from './define-series.ts'
 import { MOST_PEOPLE } from './members.ts'
 
@@ -40,7 +40,8 @@ export const twitterCounts = defineDataset({
   needsDaos: true,
   entity: 'dao',
   isCollected: true,
-  series: { table: 'twitter_counts', entity: 'dao', time: 'observed_at' },
+  isAttributed: true,
+  series: { table: 'twitter_counts', entity: 'dao', time: 'observed_at', provider: STORED_PROVIDER },
 })
 
 /** Counts of accounts by day. */

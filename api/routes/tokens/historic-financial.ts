@@ -4,7 +4,7 @@ import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { countBuckets, HISTORY_START, INTERVALS } from '../../../shared/intervals.ts'
 import { idValue } from '../../../shared/record-values.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Answer } from '../../formats/formats.ts'
+import { type Answer, toUsualRecord } from '../../formats/formats.ts'
 import { COARSE_HEADERS, SERIES_HEADERS } from '../../http/headers.ts'
 import { include, optionalPage, time } from '../../parameters/kinds.ts'
 import { hasSource, priceRow, sourcedRow } from '../../prices/points.ts'
@@ -56,15 +56,8 @@ type PriceCall = Parameters<typeof answerPricesInForm>[0] & {
   readonly query: Parameters<typeof answerPricesInForm>[1]
 }
 
-/** Without `include=source`, the record is the usual one, so an answer with all of its members is made from the cache. */
-function withUsualRecord<C extends Pick<PriceCall, 'representation'>>(call: C): C {
-  const { representation } = call
-  if (hasSource(representation)) return call
-  const hasAllFields = representation.fields.length === Object.keys(priceRow.shape).length
-  return { ...call, representation: { ...representation, record: priceRow, hasAllFields } }
-}
-
-const answerPrices = (call: PriceCall): Promise<Answer> => answerUsual(withUsualRecord(call))
+const answerPrices = (call: PriceCall): Promise<Answer> =>
+  answerUsual({ ...call, representation: toUsualRecord(call.representation, priceRow) })
 
 async function answerUsual(call: PriceCall): Promise<Answer> {
   const { query, found: token, now, representation } = call

@@ -1608,3 +1608,13 @@ ALTER TABLE dao_proposal_details
     ADD COLUMN IF NOT EXISTS quorum_exact Nullable(UInt256) CODEC(ZSTD(1)),
     ADD COLUMN IF NOT EXISTS quorum_counts LowCardinality(String) CODEC(ZSTD(1)),
     ADD COLUMN IF NOT EXISTS is_quorum_live Bool CODEC(ZSTD(1));
+
+ALTER TABLE token_holders ADD COLUMN IF NOT EXISTS provider LowCardinality(String) CODEC(ZSTD(1));
+
+ALTER TABLE twitter_counts ADD COLUMN IF NOT EXISTS provider LowCardinality(String) CODEC(ZSTD(1));
+
+ALTER TABLE discord_members ADD COLUMN IF NOT EXISTS provider LowCardinality(String) CODEC(ZSTD(1));
+
+ALTER TABLE telegram_members ADD COLUMN IF NOT EXISTS provider LowCardinality(String) CODEC(ZSTD(1));
+
+ALTER TABLE twitter_sentiment ADD COLUMN IF NOT EXISTS provider LowCardinality(String) CODEC(ZSTD(1));
