@@ -37,13 +37,13 @@ export const percentOrNull = percent.nullable()
 /** From 0 to 1. */
 export const shareOfOne = numberIn('share')
 
+const SOURCE =
+  'Provider of the observation; null for observations of versions that did not store it. With `include=source`.'
+
 /** The provider of an observation, which `include=source` adds. */
-export const observationSource = z
-  .string()
-  .nullable()
-  .describe(
-    'Provider of the observation; null for observations of versions that did not store it. With `include=source`.',
-  )
+export const observationSource = z.string().nullable().describe(SOURCE)
+/** The same in the documentation of a record that may be without it. */
+export const optionalSource = observationSource.optional().describe(SOURCE)
 
 /** The unit of a member's values. */
 export function unitOf(schema: z.ZodType): string | undefined {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { observationSource, unitOf } from '../record-values.ts'
+import { observationSource, optionalSource, unitOf } from '../record-values.ts'
 import type { DatasetFacts } from './define-dataset.ts'
 
 /** The rows that a statement selects: the condition on the owner's key (default: all owners), and times as SQL. */
@@ -107,7 +107,7 @@ export function defineSeries(dataset: DatasetFacts, declaration: Declaration): D
 
 const toSourced = (record: z.ZodObject): NonNullable<DailySeries['sourced']> => ({
   record: record.extend({ source: observationSource }),
-  documented: record.extend({ source: observationSource.optional() }).meta({ ...record.meta() }),
+  documented: record.extend({ source: optionalSource }).meta({ ...record.meta() }),
   column: { name: 'source', description: observationSource.description ?? '' },
 })
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { INTERVAL_SECONDS, type Interval, isWithin } from '../intervals.ts'
-import { numberIn, observationSource, timeValue, usd } from '../record-values.ts'
+import { numberIn, observationSource, optionalSource, timeValue, usd } from '../record-values.ts'
 import { tokenPrices } from './token-prices.ts'
 
 const tokens = numberIn('tokens')
@@ -33,7 +33,7 @@ export const sourcedPoint = pricePoint.extend({ source: observationSource })
 
 /** A point in the documentation. */
 export const documentedPoint = pricePoint
-  .extend({ source: observationSource.optional() })
+  .extend({ source: optionalSource })
   .meta({ id: 'PricePoint', description: 'One bucket of a series of prices.' })
 
 /** The columns with the values of an observation, in the order of the quote's members. */
