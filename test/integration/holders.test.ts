@@ -21,7 +21,7 @@ const get = async (query?: string) => holdersRoute.response.parse(JSON.parse(awa
 const stored = (table = 'token_holders') =>
   pipeline.database.db.rows({
     name: 'stored',
-    sql: `SELECT * EXCEPT collected_at FROM ${table} FINAL ORDER BY token, observed_at`,
+    sql: `SELECT ${Object.keys(tokenHoldersRow.shape).join(', ')} FROM ${table} FINAL ORDER BY token, observed_at`,
     schema: tokenHoldersRow,
   })
 const collected = () => holders.entities(pipeline.registry)

@@ -146,7 +146,7 @@ describe('social counts and sentiment from provider to response', () => {
     const [, , , sentiment = []] = await stored()
     expect(Object.keys(sentiment[0] ?? {}).sort()).toEqual([
       ...['dao', 'lexicon', 'model', 'negative_posts', 'negative_share', 'neutral_posts', 'observed_at'],
-      ...['positive_posts', 'positive_share', 'unknown_posts'],
+      ...['positive_posts', 'positive_share', 'provider', 'unknown_posts'],
     ])
   })
 
