@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { z } from 'zod'
 import { governance } from '../../shared/datasets/governance.ts'
 import { READINGS, type Scope, SOURCES, toScope } from '../../shared/datasets/governance-scope.ts'
@@ -58,6 +59,8 @@ export interface ProposalRange {
   readonly proposals: readonly ListedProposal[]
   /** The parameters of the statements in `participation.ts`. */
   readonly params: Readonly<Record<string, unknown>>
+  /** Equal for ranges with equal proposals: part of the key of what is cached about them. */
+  readonly digest: string
 }
 
 const reading = z.object({ space: z.string(), read_at: z.int() })
@@ -139,12 +142,14 @@ export async function toProposalRange(call: RangeCall): Promise<ProposalRange> {
       ...(undated > 0 ? [{ source, reason: `the end of ${undated} proposals is unknown` }] : []),
     ]
   })
+  const known = { ...toProposalParams(proposals), has_powers: delegationsReadAt !== undefined }
   return {
     ...{ from, to, incomplete },
     isPast: to < hour,
     expiresAt: to < hour ? undefined : hour + HOUR_MS,
     readAt: Math.max(...readings.values()),
     proposals,
-    params: { ...params, ...toProposalParams(proposals), has_powers: delegationsReadAt !== undefined },
+    params: { ...params, ...known },
+    digest: createHash('sha256').update(JSON.stringify(known)).digest('base64url').slice(0, 16),
   }
 }

@@ -16,6 +16,8 @@ let api: TestApi
 const feed = createHandFeed()
 /** The names of all statements so far. */
 const statements: string[] = []
+/** Runs after a statement has read its rows, before the API gets them. */
+let afterRows: (name: string) => Promise<void> = async () => {}
 
 const at = (day: string, hour = '00:00') => `2024-${day} ${hour}:00.000`
 const CHOICES = ['For', 'Against', 'Abstain']
@@ -114,9 +116,11 @@ beforeAll(async () => {
       { dao: dao.key, space: dao.votingToken?.space, kind: 'reading', at: at('06-01', '12:00') },
     ],
   })
-  const rows: Database['rows'] = (statement) => {
+  const rows: Database['rows'] = async (statement) => {
     statements.push(statement.name)
-    return database.db.rows(statement)
+    const found = await database.db.rows(statement)
+    await afterRows(statement.name)
+    return found
   }
   api = await startApi({ config, ...database, db: { ...database.db, rows }, changeFeed: feed, now: () => NOW })
 })
@@ -267,5 +271,20 @@ describe('/data/daos/governance/records', () => {
     }
     const [one] = await get<unknown[]>('/records?name=uniswap&filter=voted>2&fields=address,voted')
     expect(one).toEqual({ address: A, voted: 3 })
+  })
+
+  it('counts a proposal that is stored while an earlier request is between the proposals and their votes', async () => {
+    const path = '/records?name=uniswap&source=snapshot&end=2024-05-20&fields=address,proposals'
+    let stored = 0
+    afterRows = async (name) => {
+      if (name !== 'governance-range' || stored > 0) return
+      stored += 1
+      const dao = getDao(database.registry, 'uniswap')
+      await storeProposals(dao.key, [{ space: snapshot, proposal: 'late', ends: at('05-15') }])
+      feed.commit('governance')
+    }
+    const [early] = await get<{ proposals: number }[]>(path)
+    const [now] = await get<{ proposals: number }[]>(path)
+    expect([stored, early?.proposals, now?.proposals]).toEqual([1, 4, 5])
   })
 })

@@ -63,9 +63,13 @@ WHERE {all: Bool} OR has({keys: Array(UInt64)}, key)`
 const SQL = { now: toSql(false), past: toSql(true) }
 const DATASETS = [governance, governors, delegations]
 
-const toSource = (id: string, source: string, { from, to, isPast, readAt, params }: ProposalRange): ListSource => ({
+const toSource = (
+  id: string,
+  source: string,
+  { from, to, isPast, readAt, params, digest }: ProposalRange,
+): ListSource => ({
   name: 'governance-records',
-  key: `governance-records ${id} ${source} ${from} ${to}`,
+  key: `governance-records ${id} ${source} ${from} ${to} ${digest}`,
   datasets: DATASETS,
   sql: isPast ? SQL.past : SQL.now,
   params: { ...params, read_at: readAt },
