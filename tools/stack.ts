@@ -159,7 +159,7 @@ async function collectDemoPast(config: Config, upstream: string): Promise<void> 
   const context = { config, db, redis, recomputation, registry: loadRegistry(), log, redact }
   const { collected, failed } = await collectPastDays(context, {
     upstream,
-    days: { communities: 90, holders: 35, trades: 35 },
+    days: { communities: 90, holders: 31, trades: 32 },
     now: Date.now(),
     signal: stopping.signal,
   })
