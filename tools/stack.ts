@@ -146,7 +146,10 @@ async function backfillDemo(config: Config): Promise<void> {
   }
 }
 
-/** The demo's history of datasets without provider history, which only the stand-in can serve. */
+/**
+ * The demo's history of communities and holders, which only the stand-in can serve, and of trades. There are more than 30
+ * days of trades, so that the sums of 30 days differ from those of all trades.
+ */
 async function collectDemoPast(config: Config, upstream: string): Promise<void> {
   const log = createLog('past days', 'error')
   const redis = createRedis(config.redis.url, log)
@@ -156,14 +159,15 @@ async function collectDemoPast(config: Config, upstream: string): Promise<void> 
   const context = { config, db, redis, recomputation, registry: loadRegistry(), log, redact }
   const { collected, failed } = await collectPastDays(context, {
     upstream,
-    days: 90,
+    days: { communities: 90, holders: 31, trades: 32 },
     now: Date.now(),
     signal: stopping.signal,
   })
   await Promise.all([recomputation.close(), db.close()])
   redis.disconnect()
-  if (failed > 0) console.log(`${failed} past days of social data are missing: see the reasons above`)
-  else if (collected > 0) console.log(`${collected} past days of social data are collected`)
+  if (failed > 0)
+    console.log(`${failed} past days of communities, holders or trades are missing: see the reasons above`)
+  else if (collected > 0) console.log(`${collected} past days of communities, holders and trades are collected`)
 }
 
 /**

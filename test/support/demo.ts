@@ -84,7 +84,7 @@ async function collectDemo(settings: Readonly<Record<string, string>>): Promise<
   for (const job of jobs) await collect(job, { kind: 'slot', slot: toBucketStart(DEMO_NOW, job.cadence) })
   await collectPastDays(context, {
     upstream: upstream.url,
-    days: 2,
+    days: { communities: 2, holders: 0, trades: 0 },
     now: DEMO_NOW,
     signal: new AbortController().signal,
   })

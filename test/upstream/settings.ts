@@ -19,7 +19,7 @@ export function toStandInSettings(url: string, nodes: readonly string[] = ['ethe
     DEFILLAMA_COINS_BASE_URL: `${url}/defillama-coins`,
     DEFILLAMA_REQUESTS_PER_MINUTE: '60000',
     RPC_URLS: nodes.map((chain) => `${chain}=${url}/rpc/${chain}`).join(','),
-    RPC_REQUESTS_PER_MINUTE: '60000',
+    RPC_REQUESTS_PER_MINUTE: '600000',
     MORALIS_BASE_URL: `${url}/moralis/api/v2.2`,
     MORALIS_API_KEY: KEY,
     MORALIS_REQUESTS_PER_MINUTE: '60000',
