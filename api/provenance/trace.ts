@@ -39,11 +39,19 @@ WHERE database = {database: String} AND table = {table: String} AND default_kind
 
 const toText = (ms: number) => new Date(ms).toISOString().slice(0, -1)
 
-/** Returns the value of an entity (its key) at a time, or the newest one before it. */
+/** The value of an entity (its key) that is traced; times are Unix milliseconds. */
+interface ValuePlace {
+  readonly entity: number | undefined
+  /** The newest value at or before this time, or with `after` the first one from `after` on. */
+  readonly at: number
+  readonly after?: number | undefined
+}
+
+/** Returns the value at a place, if there is one. */
 export async function readValue(
   db: Database,
   { series, isAttributed }: Pick<Dataset, 'series' | 'isAttributed'>,
-  { entity, at }: { readonly entity: number | undefined; readonly at: number },
+  { entity, at, after }: ValuePlace,
 ): Promise<StoredValue | undefined> {
   const { table, time, source = 'NULL', provider = source } = series
   const { values, storedAt } = await readColumns(db, table)
@@ -54,12 +62,18 @@ export async function readValue(
   const ofEntity =
     series.entity === undefined || entity === undefined ? 'true' : `t.${series.entity} = {entity: UInt64}`
   const stored = storedAt === undefined ? 'NULL' : `toUnixTimestamp64Milli(t.${storedAt})`
+  const [isInRange, order] =
+    after === undefined ? ['', 'DESC'] : [`AND t.${time} >= {after: DateTime64(3, 'UTC')} `, 'ASC']
   const [row] = await db.rows({
     name: 'provenance-value',
     sql: `SELECT toUnixTimestamp64Milli(toDateTime64(t.${time}, 3, 'UTC')) AS __at, ${stored} AS __stored,
   ${provider} AS __source, ${shown.map((name) => `t.${name} AS ${name}`).join(', ')}
-FROM ${table} AS t FINAL WHERE ${ofEntity} AND t.${time} <= {at: DateTime64(3, 'UTC')} ORDER BY t.${time} DESC LIMIT 1`,
-    params: { at: toText(at), ...(entity === undefined ? {} : { entity }) },
+FROM ${table} AS t FINAL WHERE ${ofEntity} AND t.${time} <= {at: DateTime64(3, 'UTC')} ${isInRange}ORDER BY t.${time} ${order} LIMIT 1`,
+    params: {
+      at: toText(at),
+      ...(entity === undefined ? {} : { entity }),
+      ...(after === undefined ? {} : { after: toText(after) }),
+    },
     schema: z.looseObject({ __at: z.int(), __stored: z.int().nullable(), __source: z.string().nullable() }),
   })
   if (row === undefined) return undefined

@@ -100,17 +100,21 @@ function findEntity({ series, name }: Dataset, registry: Registry, query: Query)
 async function throwMissing(
   { db, registry, now }: Pick<AppContext, 'db' | 'registry' | 'now'>,
   dataset: Dataset,
-  { named, at }: { readonly named: Named | undefined; readonly at: number },
+  { named, at, after }: { readonly named: Named | undefined; readonly at: number; readonly after: number | undefined },
 ): Promise<never> {
-  const from = toBucketStart(at, dataset.cadence)
+  const from = toBucketStart(after ?? at, dataset.cadence)
   const to = Math.min(now(), from + INTERVAL_SECONDS[dataset.cadence] * 1000)
   const [ranges, next] = await Promise.all([
     readRanges(db, registry, { dataset, id: named?.id, from, to }, now()),
     findNextTime(db, dataset, { entity: named?.key, at }),
   ])
   const reason = ranges.findLast((range) => range.reason !== null)?.reason ?? 'nothing was collected by then'
-  const later = next === undefined ? '' : ` Its first value is of ${new Date(next).toISOString()}.`
-  const detail = `No value of ${dataset.name} is stored at ${new Date(at).toISOString()}: ${reason}.${later}`
+  const later =
+    next === undefined
+      ? ''
+      : ` Its ${after === undefined ? 'first' : 'next'} value is of ${new Date(next).toISOString()}.`
+  const since = after === undefined ? 'at' : `from ${new Date(after).toISOString()} to`
+  const detail = `No value of ${dataset.name} is stored ${since} ${new Date(at).toISOString()}: ${reason}.${later}`
   throw new Problem('not_found', detail, { param: 'at' })
 }
 
@@ -120,7 +124,7 @@ export const provenanceRoute = defineRoute({
   tag: 'Service',
   summary: 'Where a stored value comes from',
   description:
-    'The value of one entity at a time, or the newest one before it: its provider, the answers from which it was decoded, with the hash of each body, the inputs of computed values, and corrections since. Values from before answers were stored have no `answers`. A 404 has the reason of the gap.',
+    'The value of one entity at a time, or the newest one before it, or the first one after a time: its provider, the answers from which it was decoded, with the hash of each body, the inputs of computed values, and corrections since. Values from before answers were stored have no `answers`. A 404 has the reason of the gap.',
   query: {
     dataset: z
       .enum(NAMES, `must be one of ${NAMES.join(', ')}`)
@@ -128,6 +132,10 @@ export const provenanceRoute = defineRoute({
     id: oneId('token, DAO or index', tokenKind.example.id).optional(),
     name: oneName('token or DAO', tokenKind.example.name).optional(),
     at: time('The time of the value; default: the newest one.', '2024-01-01').optional(),
+    after: time(
+      'The first value from this time on, up to `at`: the value that a bucket of a series shows.',
+      '2024-01-01',
+    ).optional(),
   },
   response: record,
   datasets: [],
@@ -137,8 +145,11 @@ export const provenanceRoute = defineRoute({
     const found = findEntity(dataset, registry, query)
     const key = found?.named.key
     const at = query.at ?? now() + DAY_MS
-    const value = await readValue(db, dataset, { entity: key, at })
-    if (value === undefined) return throwMissing({ db, registry, now }, dataset, { named: found?.named, at })
+    const { after } = query
+    if (after !== undefined && after > at)
+      throw new Problem('invalid_parameter', 'after must not be later than at.', { param: 'after' })
+    const value = await readValue(db, dataset, { entity: key, at, after })
+    if (value === undefined) return throwMissing({ db, registry, now }, dataset, { named: found?.named, at, after })
     const isComputed = dataset.computedFrom !== undefined
     const [traced, inputs, corrections] = await Promise.all([
       isComputed ? { provider: null, answers: [] } : traceAnswers(db, dataset, value, key),

@@ -77,6 +77,25 @@ describe('/data/provenance', () => {
     expect(body.answers.length).toBeGreaterThan(0)
   })
 
+  it('has the first value from a time on, as a bucket of a series shows it', async () => {
+    const { id } = pipeline.tokenOf('UNI')
+    const newest = (await get(`?dataset=prices&id=${id}`)).body.observedAt
+    const day = `${newest.slice(0, 10)}T00:00:00.000Z`
+    const first = await get(`?dataset=prices&id=${id}&after=${day}`)
+    const series = await fetch(`${pipeline.url}/data/tokens/historic-financial?id=${id}&interval=1d&start=${day}`)
+    const { data } = (await series.json()) as { data: { quote: { USD: { price: number; timestamp: string } } }[] }
+    const { price, timestamp } = data[0]?.quote.USD ?? {}
+    expect(first.body).toMatchObject({ observedAt: timestamp, provider: 'coinmarketcap', values: { price } })
+    const exact = await get(`?dataset=prices&id=${id}&after=${newest}`)
+    expect(exact.body.observedAt).toBe(newest)
+    const late = new Date(Date.parse(newest) + 1).toISOString()
+    const none = await get(`?dataset=prices&id=${id}&after=${late}`)
+    expect(none.status).toBe(404)
+    expect(none.body.detail).toContain(`No value of prices is stored from ${late} to `)
+    const before = await get(`?dataset=prices&id=${id}&after=${day}&at=2024-01-01`)
+    expect(before.body).toMatchObject({ status: 400, param: 'after' })
+  })
+
   it('has the inputs of a computed value, which add up to it', async () => {
     const { body } = await get('?dataset=market-cap')
     const sum = body.computedFrom.reduce((all: number, { values }: { values: { usd: number } }) => all + values.usd, 0)

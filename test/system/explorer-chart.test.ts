@@ -257,6 +257,10 @@ describe.skipIf(!hasBrowser)('chart of the explorer', () => {
     await page.getByRole('button', { name: 'Copied' }).waitFor()
     expect(await page.evaluate('navigator.clipboard.readText()')).toBe(text)
     expect(await findBarriers(page)).toEqual([])
+    // A bucket shows its first value.
+    expect(await page.locator('.cited a').getAttribute('href')).toBe(
+      `provenance?dataset=prices&id=${ID}&after=2024-03-09T13:02:00.000Z`,
+    )
     // A click cites another point, and a drag cites none.
     const { x = 0, y = 0, width = 0 } = (await chart.boundingBox()) ?? {}
     await page.mouse.click(x + width - 30, y + 60)

@@ -151,9 +151,9 @@ function Corrections({ of: { corrections } }: { of: Provenance }) {
 
 /** Where a stored value comes from: its provider and answers, or its inputs, and its corrections. */
 export function ProvenancePage() {
-  const { dataset = '', id = '', at = '' } = Object.fromEntries(query.value)
+  const { dataset = '', id = '', at = '', after = '' } = Object.fromEntries(query.value)
   // The service checks the address and answers with what is wrong in it.
-  const question = toQuestion('/data/provenance', { dataset, id, at } as Query<'/data/provenance'>)
+  const question = toQuestion('/data/provenance', { dataset, id, at, after } as Query<'/data/provenance'>)
   const found = useAnswer(question)
   return (
     <div class="column">
@@ -164,7 +164,9 @@ export function ProvenancePage() {
           <input
             type="datetime-local"
             value={at.slice(0, '2024-03-10T12:02'.length)}
-            onChange={({ currentTarget: { value } }) => go(withQuery({ at: value === '' ? undefined : `${value}Z` }))}
+            onChange={({ currentTarget: { value } }) =>
+              go(withQuery({ at: value === '' ? undefined : `${value}Z`, after: undefined }))
+            }
           />
         </label>
       </div>

@@ -2,7 +2,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { toUtc } from '../format.ts'
 import { isEmbed } from '../place.ts'
 import { theme } from '../theme.ts'
-import { Cited, cite, citedPoint } from './cite.tsx'
+import { Cited, cite, citedPoint, type ToOrigin } from './cite.tsx'
 import {
   type Drawing,
   describe,
@@ -154,6 +154,7 @@ export function Chart(props: {
   hasLead?: boolean
   /** Describes the missing points. */
   absent?: string | undefined
+  toOrigin?: ToOrigin
 }) {
   const { name, drawing, isLow = false, hasLead = false, absent } = props
   const [at, setAt] = useState<number | undefined>(undefined)
@@ -242,7 +243,7 @@ export function Chart(props: {
         </output>
       </div>
       {isTable && <AsTable name={name} drawing={drawing} />}
-      {cited !== undefined && !isEmbed && <Cited name={name} drawing={drawing} at={cited} />}
+      {cited !== undefined && !isEmbed && <Cited {...{ name, drawing, at: cited, toOrigin: props.toOrigin }} />}
       <div class="chart-foot">
         {/* The end of the text may be cut off. */}
         <p class="note known" title={description}>

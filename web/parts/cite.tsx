@@ -34,8 +34,14 @@ function toCitation(name: string, drawing: Drawing, at: number): string {
   return `${name}: ${values.join(', ')}, ${time}. Source: dao-data, ${address}, read ${toUtc(new Date())}.${notice}`
 }
 
-/** The cited point below its chart, to copy as a text or to remove. */
-export function Cited({ name, drawing, at }: { name: string; drawing: Drawing; at: number }) {
+/** Returns the page of where the value at a time (Unix seconds) comes from; undefined if there is none. */
+export type ToOrigin = (time: number) => string | undefined
+
+/** The cited point below its chart, to copy as a text, to trace or to remove. */
+export function Cited(props: { name: string; drawing: Drawing; at: number; toOrigin: ToOrigin | undefined }) {
+  const { name, drawing, at, toOrigin } = props
+  const hasValue = drawing.lines.some(({ values: { [at]: value = null } }) => value !== null)
+  const origin = hasValue ? toOrigin?.(drawing.times[at] ?? 0) : undefined
   const citation = at < 0 ? '' : toCitation(name, drawing, at)
   const { said, copy } = useCopying('Copy citation', 'The browser refused: select the text', citation)
   return (
@@ -46,6 +52,7 @@ export function Cited({ name, drawing, at }: { name: string; drawing: Drawing; a
           {said}
         </button>
       )}
+      {origin !== undefined && <a href={origin}>Where from?</a>}
       <button type="button" onClick={() => cite(name, undefined)}>
         Remove
       </button>

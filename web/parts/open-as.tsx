@@ -20,13 +20,18 @@ export function CopyLine({ text, usual, isBlock = false }: { text: string; usual
 /** Datasets with one series, which has no id. */
 export const OF_ALL: readonly string[] = ['market-cap', 'treasury-value', 'index', 'index-token']
 
-/** The page of where the newest value comes from; undefined unless the data is of one token, DAO or of all together. */
-function toProvenance({ path, url }: Question): string | undefined {
+/**
+ * The page of where a value comes from: the newest one, or the first one from `after` (Unix seconds) on. Undefined unless the data
+ * is of one token, DAO or of all together.
+ */
+export function toProvenance({ path, url }: Question, after?: number): string | undefined {
   const [dataset] = READS[path] ?? []
   if (dataset === undefined) return undefined
-  if (OF_ALL.includes(dataset)) return `provenance?dataset=${dataset}`
   const [id, ...others] = new URL(url).searchParams.getAll('id').flatMap((ids) => ids.split(','))
-  return id === undefined || others.length > 0 ? undefined : `provenance?dataset=${dataset}&id=${id}`
+  const isOfAll = OF_ALL.includes(dataset)
+  if (!isOfAll && (id === undefined || others.length > 0)) return undefined
+  const since = after === undefined ? '' : `&after=${new Date(after * 1000).toISOString()}`
+  return `provenance?dataset=${dataset}${isOfAll ? '' : `&id=${id}`}${since}`
 }
 
 /** Links to open, download and copy the request of the shown data. */

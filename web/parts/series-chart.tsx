@@ -5,12 +5,13 @@ import type { Question } from '../interface.ts'
 import { isEmbed } from '../place.ts'
 import { Card } from './card.tsx'
 import { Chart } from './chart.tsx'
-import { type ChartEvent, type Drawing, endWith, type Newest } from './drawing.ts'
-import type { Embedding } from './open-as.tsx'
+import { type ChartEvent, type Drawing, endWith, isBars, type Newest } from './drawing.ts'
+import { type Embedding, toProvenance } from './open-as.tsx'
 import { Shown } from './shown.tsx'
 
 function Drawn<T>(props: {
   name: string
+  question: Question
   data: T
   toDrawing: (data: T) => Drawing
   isLow: boolean
@@ -25,7 +26,14 @@ function Drawn<T>(props: {
     () => ({ ...endWith(props.toDrawing(data), newest), ...(events === undefined ? {} : { events }) }),
     [data, name, events, newest?.at, newest?.values.join()],
   )
-  return <Chart name={props.name} drawing={drawing} isLow={props.isLow} hasLead={props.hasLead} absent={props.absent} />
+  const { isLow, hasLead, absent, question } = props
+  return (
+    <Chart
+      {...{ name, drawing, isLow, hasLead, absent }}
+      // A bar is a sum of many values.
+      toOrigin={(time) => (isBars(drawing, 0) ? undefined : toProvenance(question, time))}
+    />
+  )
 }
 
 /** A card with a chart of one series of the API. `name` identifies the drawing: another name is another drawing. */
@@ -68,6 +76,7 @@ export function SeriesChart<T>(props: {
             <>
               <Drawn
                 name={name}
+                question={question}
                 data={data}
                 toDrawing={props.toDrawing}
                 isLow={props.isLow ?? false}
