@@ -53,7 +53,6 @@ export interface DailySeries extends Declaration {
     readonly record: z.ZodObject
     /** A point in the documentation, where `source` is optional. */
     readonly documented: z.ZodObject
-    readonly column: SeriesColumn
   }
   /**
    * SQL for one row per owner and day: `owner` (absent without `about`), `day` (its start), `as_of` (the time of the
@@ -108,7 +107,6 @@ export function defineSeries(dataset: DatasetFacts, declaration: Declaration): D
 const toSourced = (record: z.ZodObject): NonNullable<DailySeries['sourced']> => ({
   record: record.extend({ source: observationSource }),
   documented: record.extend({ source: optionalSource }).meta({ ...record.meta() }),
-  column: { name: 'source', description: observationSource.description ?? '' },
 })
 
 function toSelect(
