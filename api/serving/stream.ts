@@ -110,14 +110,13 @@ interface StreamingOptions {
   readonly admission: Pick<Admission, 'clientKeyOf' | 'downloads' | 'longAnswers' | 'statements' | 'turns'>
 }
 
-/** How an answer is sent: its encoding, its tag, and whether it is read from a file, which is written first if need be. */
-function toForm({ request }: RequestContext, answer: LongAnswer, files: Pick<AnswerFiles, 'has'>) {
+/** How an answer is sent: its encoding, its tag, and whether it is first written to a file. */
+function toForm({ request }: RequestContext, answer: LongAnswer) {
   const { isPacked, isBinary } = FORMATS[answer.format ?? 'json']
   const hasRange = isBinary && request.headers.range !== undefined
   const encoding = isPacked || hasRange ? 'identity' : chooseEncoding(request.headers['accept-encoding'])
   const tag = 'assembled' in answer ? answer.assembled.tag : toTagValue(answer.digest)
-  const needsFile = () => request.method === 'HEAD' || selectsRange(request, tag) || files.has(tag)
-  const usesFile = isBinary && encoding === 'identity' && needsFile()
+  const usesFile = isBinary && encoding === 'identity' && (request.method === 'HEAD' || selectsRange(request, tag))
   return { encoding, tag, usesFile }
 }
 
@@ -178,7 +177,7 @@ export function createStreaming({ spools, compression, files, admission }: Strea
   return async (context, client, answer, head, now, disconnected, charge) => {
     disconnected.throwIfAborted()
     const { request, response } = context
-    const { encoding, tag, usesFile } = toForm(context, answer, files)
+    const { encoding, tag, usesFile } = toForm(context, answer)
     const toHeaders = () => [
       ...FIXED_HEADERS,
       ...head.headers,

@@ -81,8 +81,6 @@ describe.each([
     expect(Buffer.concat(parts.map(({ bytes }) => bytes)).equals(full.bytes)).toBe(true)
     const end = await get(url, { range: 'bytes=-8' })
     expect([end.status, end.bytes.equals(full.bytes.subarray(-8))]).toEqual([206, true])
-    // HEAD has written the file, so the whole answer is not made again.
-    expect((await get(url, {})).bytes.equals(full.bytes)).toBe(true)
     expect(streams - before).toBe(limit === '' ? 1 : 0)
     // The file exists, so no statement reads its digest again.
     expect(summaries - read).toBe(0)
