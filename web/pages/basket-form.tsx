@@ -1,4 +1,5 @@
 import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
 import type { Failure } from '../answers.ts'
 import { useAnswer } from '../answers.ts'
 import { toQuestion } from '../interface.ts'
@@ -20,6 +21,26 @@ import {
   weightsOf,
 } from './basket-rule.ts'
 
+/** A share to type. The typed text stays while an arriving report draws the form again. */
+function Share({ name, share, onShare }: { name: string; share: string; onShare: (share: string) => void }) {
+  const [typed, setTyped] = useState<string | undefined>(undefined)
+  return (
+    <input
+      class="share"
+      type="text"
+      inputMode="decimal"
+      autocomplete="off"
+      aria-label={`Share of ${name}`}
+      value={typed ?? share}
+      onInput={({ currentTarget: { value } }) => setTyped(value)}
+      onChange={({ currentTarget: { value } }) => {
+        setTyped(undefined)
+        onShare(value.trim())
+      }}
+    />
+  )
+}
+
 /** The named tokens, each with its share and a button that removes it. */
 function Named({
   parts,
@@ -40,16 +61,10 @@ function Named({
           <li key={part.token}>
             {name}{' '}
             {weights === 'fixed' && (
-              <input
-                class="share"
-                type="text"
-                inputMode="decimal"
-                autocomplete="off"
-                aria-label={`Share of ${name}`}
-                value={part.share ?? '1'}
-                onChange={({ currentTarget: { value } }) =>
-                  select(parts.map((one) => (one === part ? { ...one, share: value.trim() } : one)))
-                }
+              <Share
+                name={name}
+                share={part.share ?? '1'}
+                onShare={(share) => select(parts.map((one) => (one === part ? { ...one, share } : one)))}
               />
             )}
             <button type="button" class="plain" aria-label={`Remove ${name}`} onClick={() => select(others)}>
