@@ -134,7 +134,7 @@ export const provenanceRoute = defineRoute({
     at: time('The time of the value; default: the newest one.', '2024-01-01').optional(),
     after: time(
       'The first value from this time on, up to `at`: the value that a bucket of a series shows.',
-      '2024-01-01',
+      '2023-12-31',
     ).optional(),
   },
   response: record,
