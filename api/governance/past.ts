@@ -34,21 +34,28 @@ export const COUNTED_THEN = `(NOT is_replaced OR (dao, space, proposal, voter, c
 /** How Snapshot adds up votes of these types; those of other types are not known before the end. */
 const ONE_CHOICE = `voting_type IN ('single-choice', 'basic')`
 
-const WEIGHTS = `arraySum(pair -> pair.2, JSONExtractKeysAndValues(choice, 'Float64'))`
+/** A voter may sign any weights. Sums of larger ones, and quotients of negative ones, are not shares of the power. */
+const MOST_WEIGHT = 1e18
+const WEIGHT_LIST = `arrayMap(pair -> pair.2, JSONExtractKeysAndValues(choice, 'Float64'))`
+const WEIGHTS = `arraySum(${WEIGHT_LIST})`
+const HAS_WEIGHTS = `arrayAll(weight -> weight BETWEEN 0 AND ${MOST_WEIGHT}, ${WEIGHT_LIST}) AND ${WEIGHTS} > 0`
 
-/** The power of a vote on Snapshot for the choice `number`. */
-const PART = `multiIf(${ONE_CHOICE}, if(choice = toString(number), power, 0),
+/** The power of a vote on Snapshot for the choice `number`; 0 unless the vote is clear. */
+const PART = `multiIf(NOT is_clear, 0, ${ONE_CHOICE}, if(choice = toString(number), power, 0),
     voting_type = 'approval', if(has(JSONExtract(choice, 'Array(UInt32)'), number), power, 0),
-    voting_type = 'weighted' AND ${WEIGHTS} > 0, power * JSONExtractFloat(choice, toString(number)) / ${WEIGHTS}, 0)`
+    power * JSONExtractFloat(choice, toString(number)) / ${WEIGHTS})`
 
-const IS_CLEAR = `isNotNull(voting_power) AND multiIf(${ONE_CHOICE}, match(choice, '^[0-9]{1,9}$') AND toUInt32OrZero(choice) BETWEEN 1 AND size,
+const IS_CLEAR = `isNotNull(voting_power) AND size > 0 AND multiIf(${ONE_CHOICE}, match(choice, '^[0-9]{1,9}$') AND toUInt32OrZero(choice) BETWEEN 1 AND size,
     voting_type = 'approval', match(choice, '^\\\\[[0-9,]*\\\\]$'),
-    voting_type = 'weighted', match(choice, '^\\\\{("[0-9]+":[-+.eE0-9]+,?)+\\\\}$') AND ${WEIGHTS} > 0, false)`
+    voting_type = 'weighted', match(choice, '^\\\\{("[0-9]+":[-+.eE0-9]+,?)+\\\\}$') AND ${HAS_WEIGHTS}, false)`
+
+/** Votes on proposals with more choices are not added up: each vote is compared with each choice. */
+const MOST_CHOICES = 1000
 
 /** A WITH clause: the proposals whose vote was open at `NOW`. The votes on all others are complete. */
 export const OPEN = `
   (
-    SELECT groupArray(tuple(dao, toString(space), proposal, toString(voting_type), toUInt32(length(choices)))) FROM dao_proposal_details FINAL
+    SELECT groupArray(tuple(dao, toString(space), proposal, toString(voting_type), if(length(choices) > ${MOST_CHOICES}, 0, toUInt32(length(choices))))) FROM dao_proposal_details FINAL
     WHERE ${OF_SCOPE} AND NOT is_deleted AND ifNull(starts_at <= ${NOW}, true) AND ifNull(ends_at > ${NOW}, true)
   ) AS open`
 

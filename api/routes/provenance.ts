@@ -115,7 +115,7 @@ async function throwMissing(
       : ` Its ${after === undefined ? 'first' : 'next'} value is of ${new Date(next).toISOString()}.`
   const since = after === undefined ? 'at' : `from ${new Date(after).toISOString()} to`
   const detail = `No value of ${dataset.name} is stored ${since} ${new Date(at).toISOString()}: ${reason}.${later}`
-  throw new Problem('not_found', detail, { param: 'at' })
+  throw new Problem('not_found', detail, { param: after === undefined ? 'at' : 'after' })
 }
 
 export const provenanceRoute = defineRoute({

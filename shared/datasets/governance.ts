@@ -7,7 +7,7 @@ import { defineDataset } from './define-dataset.ts'
 export const EARLIEST_SECONDS = Date.parse('2015-07-30T00:00:00Z') / 1000
 export const LATEST_SECONDS = Date.parse('2100-01-01T00:00:00Z') / 1000
 /** Some spaces count in the smallest unit of their token: 10^15 tokens of 18 decimals. */
-const MOST_POWER = 1e33
+export const MOST_POWER = 1e33
 /** An account has one vote, and there are fewer accounts. */
 const MOST_VOTES = 1e10
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { GOVERNOR_COUNTED } from '../registry/schema.ts'
 import { toWholeTokens } from '../whole-tokens.ts'
 import { defineDataset } from './define-dataset.ts'
-import { account, isGovernor } from './governance.ts'
+import { account, isGovernor, MOST_POWER } from './governance.ts'
 
 const text = z.string().min(1)
 const at = z.iso.datetime()
@@ -166,9 +166,15 @@ FROM
 )
 WHERE created_at < last_at AND NOT is_replaced`
 
+/** The part of a split vote for a choice. A vote on Snapshot may have any number there, which no decimal can hold. */
+const toPart = (number: number) => {
+  const part = `JSONExtractFloat(choice, '${number}')`
+  return `if(${part} BETWEEN 0 AND ${MOST_POWER}, ${part}, 0)`
+}
+
 /** Voting power for the choice with this number, of single-choice votes and of split votes. */
 const toScore = (number: number) =>
-  `toFloat64(sum(toDecimal256(if(choice = '${number}', ifNull(voting_power, 0), JSONExtractFloat(choice, '${number}')), 12)))`
+  `toFloat64(sum(toDecimal256(if(choice = '${number}', ifNull(voting_power, 0), ${toPart(number)}), 12)))`
 
 /**
  * SQL of the votes on a proposal, added up. If an earlier version stored votes without exact powers, floats are summed as

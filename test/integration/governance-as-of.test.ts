@@ -42,7 +42,7 @@ beforeAll(async () => {
       onSnapshot('single', 'single-choice'),
       onSnapshot('approval', 'approval'),
       onSnapshot('weighted', 'weighted'),
-      onSnapshot('ranked', 'ranked-choice'),
+      ...[onSnapshot('huge', 'weighted'), onSnapshot('negative', 'weighted'), onSnapshot('ranked', 'ranked-choice')],
       onSnapshot('secret', 'basic'),
       onSnapshot('powerless', 'basic'),
       onSnapshot('over', 'basic', { ends_at: at('05-05') }),
@@ -55,6 +55,8 @@ beforeAll(async () => {
       vote('single', `0x${'d'.repeat(40)}`, at('05-06', '00:01'), '1', 500),
       ...[vote('approval', A, at('05-04'), '[1,2]', 10), vote('approval', B, at('05-04'), '[2]', 5)],
       ...[vote('weighted', A, at('05-04'), '{"1":1,"2":3}', 10), vote('weighted', B, at('05-04'), '{"2":2}', 5)],
+      ...[vote('huge', A, at('05-04'), '{"1":1e308,"2":1e308}', 10), vote('huge', B, at('05-04'), '{"2":2}', 5)],
+      vote('negative', A, at('05-04'), '{"1":-1,"2":3}', 10),
       ...[vote('ranked', A, at('05-04'), '[2,1]', 10), vote('secret', A, at('05-04'), '"0xfe"', 10)],
       ...[vote('powerless', A, at('05-04'), '1', null), vote('over', A, at('05-04'), '1', 77)],
     ],
@@ -201,9 +203,18 @@ describe('votes?asOf=', () => {
 describe('proposals?asOf=', () => {
   it('has the tallies of the votes cast by then, for each way of voting', async () => {
     const then = await getProposals(`asOf=${MOMENT}`)
-    expect([...then.keys()].sort()).toEqual(
-      ['approval', 'over', 'pending', 'powerless', 'ranked', 'secret', 'single', 'weighted'].sort(),
-    )
+    expect([...then.keys()].sort()).toEqual([
+      'approval',
+      'huge',
+      'negative',
+      'over',
+      'pending',
+      'powerless',
+      'ranked',
+      'secret',
+      'single',
+      'weighted',
+    ])
     const tallies = [...then].map(([name, { state, scores, scoresTotal, votes }]) => [
       name,
       state,
@@ -215,6 +226,8 @@ describe('proposals?asOf=', () => {
       single: ['active', [10, 32], 42, 3],
       approval: ['active', [10, 15], 15, 2],
       weighted: ['active', [2.5, 12.5], 15, 2],
+      huge: ['active', [], 15, 2],
+      negative: ['active', [], 10, 1],
       ranked: ['active', [], 10, 1],
       secret: ['active', [], 10, 1],
       powerless: ['active', [], null, 1],
@@ -286,7 +299,7 @@ describe('proposals?asOf=', () => {
     const ending = (await (
       await answer(`proposals?endsBefore=2024-05-11&state=active&asOf=${MOMENT}`)
     ).json()) as unknown[]
-    expect(ending).toHaveLength(6)
+    expect(ending).toHaveLength(8)
     for (const list of ['proposals', 'votes']) {
       const problem = await (await answer(`${list}?name=uniswap&asOf=2024-06-02`, 400)).json()
       expect(problem).toMatchObject({ code: 'invalid_parameter', param: 'asOf' })

@@ -90,7 +90,7 @@ describe('/data/provenance', () => {
     expect(exact.body.observedAt).toBe(newest)
     const late = new Date(Date.parse(newest) + 1).toISOString()
     const none = await get(`?dataset=prices&id=${id}&after=${late}`)
-    expect(none.status).toBe(404)
+    expect(none.body).toMatchObject({ status: 404, param: 'after' })
     expect(none.body.detail).toContain(`No value of prices is stored from ${late} to `)
     const before = await get(`?dataset=prices&id=${id}&after=${day}&at=2024-01-01`)
     expect(before.body).toMatchObject({ status: 400, param: 'after' })
