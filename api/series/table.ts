@@ -256,9 +256,9 @@ export async function answerEachTable(
   const range = toSeriesRange({ start: start ?? EARLIEST_MS, end: query.end, interval }, now)
   const due = toSeriesDueEnd(dataset, interval, now)
   const [, skip = 0, to = range.to] = roundValues.safeParse(toJson(representation.after || 'null')).data ?? []
+  if (to > range.to) throw refuseCursor()
   const keys = call.entities.map(({ key }) => key)
   const from = Math.max(range.from, EARLIEST_MS)
-  if (to > range.to || to < from) throw refuseCursor()
   const params = {
     ...{ ...source.params, from, to, entities: keys, resumed: 0, resume: to },
     limit: keys.length * countBuckets(from, to, interval),
