@@ -6,7 +6,7 @@ import { isMain } from '../shared/process.ts'
 import { countRows, createDatabase, type Database } from '../shared/store/store.ts'
 import { listTables, readContent } from './backup/content.ts'
 import { type Manifest, makeFolder, type TableFiles, writeManifest, writeTable } from './backup/files.ts'
-import { requireMigrated } from './migrate.ts'
+import { requireMigrated } from './migrations.ts'
 
 const HELP = `npm run backup -- <folder> [options]
 

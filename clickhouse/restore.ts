@@ -9,7 +9,7 @@ import { createLog, type Logger } from '../shared/telemetry/log.ts'
 import { FORMAT, hashContent, keepingOld, listTables, type StoredTable } from './backup/content.ts'
 import { checkFiles, type Manifest, openFile, readManifest, type TableFiles, toBackupId } from './backup/files.ts'
 import { refuseLater, type SchemaOf, toSchemaOf } from './backup/schema-of.ts'
-import { applyMissing, createMissing } from './migrate.ts'
+import { applyMissing, createMissing } from './migrations.ts'
 import { endRestoring, markRestoring, type Restoring } from './schema/restoring.ts'
 import { readSchema } from './schema/stored.ts'
 

@@ -1,6 +1,6 @@
 import { renameSync } from 'node:fs'
 import { basename } from 'node:path'
-import { migrate } from '../clickhouse/migrate.ts'
+import { migrate } from '../clickhouse/migrations.ts'
 import { putInForce } from '../clickhouse/registry.ts'
 import { type Config, hasValue, loadConfig, provideSettings } from '../shared/config/config.ts'
 import { clickhouseDir, redisDir } from '../shared/config/own-stores.ts'

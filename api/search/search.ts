@@ -1,10 +1,18 @@
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { snapshot } from '../../shared/registry/ends.ts'
-import type { Dao, Token } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { CacheReader } from '../cache/cache.ts'
 import { compareValues } from '../formats/formats.ts'
 import { type ListSource, loadRecords } from '../lists/lists.ts'
+import {
+  fold,
+  MEMBERS,
+  prepareEntities,
+  type Searchable,
+  type SearchedEntity,
+  type SearchText,
+  toWords,
+} from './searchable.ts'
 
 /** The latest quote of each token as a list, which the process loads once after each change. */
 const QUOTES: ListSource = {
@@ -29,164 +37,9 @@ export async function readMarketCaps(reader: CacheReader): Promise<ReadonlyMap<n
 export const MATCH_KINDS = ['exact', 'prefix', 'substring', 'words', 'similar'] as const
 
 /** A token or DAO that matches, as `/data/search` lists it. */
-interface SearchResult {
-  readonly type: 'token' | 'dao'
-  readonly _id: string
-  readonly name: string
-  readonly symbol: string | null
-  readonly slug: string | null
-  readonly image: string | null
+interface SearchResult extends SearchedEntity {
   readonly matched: string
   readonly match: { readonly kind: (typeof MATCH_KINDS)[number]; readonly text: string }
-}
-
-/** The searchable members in the order of their exact matches, and which part of their texts suffices. */
-const MEMBERS = {
-  symbol: 'name',
-  name: 'name',
-  slug: 'name',
-  contractAddress: 'beginning',
-  cmcId: 'whole',
-  formerName: 'former name',
-  predecessor: 'former name',
-  formerAddress: 'whole',
-  treasury: 'whole',
-  governor: 'whole',
-  votingToken: 'whole',
-} as const
-
-type Member = keyof typeof MEMBERS
-
-interface SearchText {
-  readonly member: Member
-  readonly text: string
-  readonly folded: string
-  /** Each run of words of a name, without blanks and punctuation. */
-  readonly runs: readonly string[]
-}
-
-/** A live token or DAO and its searchable texts, in the order of `MEMBERS`. */
-interface Searchable {
-  /** The token's key; -1 for a DAO without a token. */
-  readonly key: number
-  readonly record: Omit<SearchResult, 'matched' | 'match'>
-  readonly texts: readonly SearchText[]
-  /** Slugs. */
-  readonly categories: readonly string[]
-  /** Slugs. */
-  readonly chains: readonly string[]
-}
-
-const fold = (text: string) => text.toLowerCase()
-
-const toWords = (text: string) =>
-  fold(text)
-    .replaceAll(/[^\p{L}\p{N}]+/gu, ' ')
-    .trim()
-
-function toRuns(text: string): string[] {
-  const words = toWords(text).split(' ')
-  return words.flatMap((_, from) => words.slice(from).map((_word, more) => words.slice(from, from + more + 1).join('')))
-}
-
-function toText(member: Member, text: string): SearchText {
-  const isName = MEMBERS[member] === 'name' || MEMBERS[member] === 'former name'
-  return { member, text, folded: fold(text), runs: isName ? toRuns(text) : [] }
-}
-
-const toTexts = (member: Member, texts: readonly (string | null)[]) =>
-  texts.flatMap((text) => (text === null ? [] : [toText(member, text)]))
-
-/** The tokens that were exchanged for each token, directly or through another one, by the id of the newest. */
-function findPredecessors({ tokens, tokenById }: Registry): ReadonlyMap<string, readonly Token[]> {
-  const predecessors = new Map<string, Token[]>()
-  for (const token of tokens) {
-    const passed = new Set([token.id])
-    let next = token.live ? null : token.ended?.successor
-    while (next && !passed.has(next)) {
-      passed.add(next)
-      predecessors.set(next, [...(predecessors.get(next) ?? []), token])
-      next = tokenById.get(next)?.ended?.successor
-    }
-  }
-  return predecessors
-}
-
-/** A predecessor within the DAO is the same token under another name; one of another DAO is not. */
-function toFormerTexts(names: readonly string[], dao: string, predecessors: readonly Token[]): SearchText[] {
-  const namesOf = (tokens: readonly Token[]) => tokens.flatMap(({ symbol, name }) => [symbol, name])
-  const own = predecessors.filter((one) => one.dao === dao)
-  const other = predecessors.filter((one) => one.dao !== dao)
-  return [
-    ...toTexts('formerName', [...new Set([...names, ...namesOf(own)])]),
-    ...toTexts('predecessor', namesOf(other)),
-  ]
-}
-
-function toSearchableToken(token: Token, registry: Registry, predecessors: readonly Token[]): Searchable {
-  const { id, key, name, symbol, contractAddress, cmcId, formerNames, dao, chain } = token
-  return {
-    key,
-    record: { type: 'token', _id: id, name, symbol, slug: null, image: null },
-    texts: [
-      ...toTexts('symbol', [symbol]),
-      ...toTexts('name', [name]),
-      ...toTexts('contractAddress', [contractAddress]),
-      ...toTexts('cmcId', [cmcId]),
-      ...toFormerTexts(formerNames, dao, predecessors),
-      ...toTexts(
-        'formerAddress',
-        predecessors.map((one) => one.contractAddress),
-      ),
-    ],
-    categories: registry.daoBySlug.get(dao)?.categories ?? [],
-    chains: [chain],
-  }
-}
-
-const toAddresses = (contracts: readonly { readonly address: string }[]) => [
-  ...new Set(contracts.map(({ address }) => address)),
-]
-
-function toSearchableDao(dao: Dao, token: Token | undefined, predecessors: readonly Token[]): Searchable {
-  const { id, name, slug, image, formerNames, treasuries, governors, votingToken, categories, chains } = dao
-  const symbol = token?.symbol ?? null
-  return {
-    key: token?.key ?? -1,
-    record: { type: 'dao', _id: id, name, symbol, slug, image },
-    texts: [
-      ...toTexts('symbol', [symbol]),
-      ...toTexts('name', [name]),
-      ...toTexts('slug', [slug]),
-      ...toFormerTexts([...formerNames, ...(token?.formerNames ?? [])], slug, predecessors),
-      ...toTexts('treasury', toAddresses(treasuries)),
-      ...toTexts('governor', toAddresses(governors)),
-      ...toTexts('votingToken', [votingToken?.address ?? null]),
-    ],
-    categories,
-    chains,
-  }
-}
-
-/** The searchable texts of each registry, so that only the first search in it prepares them. */
-const prepared = new WeakMap<Registry, readonly Searchable[]>()
-
-function prepare(registry: Registry): readonly Searchable[] {
-  const known = prepared.get(registry)
-  if (known !== undefined) return known
-  const predecessors = findPredecessors(registry)
-  const tokens = registry.tokens
-    .filter(({ live }) => live)
-    .map((token) => toSearchableToken(token, registry, predecessors.get(token.id) ?? []))
-  const daos = registry.daos
-    .filter(({ live }) => live)
-    .map((dao) => {
-      const token = dao.token === null ? undefined : registry.tokenById.get(dao.token)
-      return toSearchableDao(dao, token, predecessors.get(token?.id ?? '') ?? [])
-    })
-  const searchables = [...tokens, ...daos]
-  prepared.set(registry, searchables)
-  return searchables
 }
 
 /** From this length on, a prefix of a word of a category or chain matches. */
@@ -307,7 +160,7 @@ export function search(registry: Registry, marketCaps: ReadonlyMap<number, numbe
   const fixed = snapshot(registry)
   const query = toSearchQuery(fixed, text)
   const capOf = (key: number) => marketCaps.get(key) ?? -1
-  const found = prepare(fixed).flatMap((searchable) => {
+  const found = prepareEntities(fixed).flatMap((searchable) => {
     const fit = findFit(searchable, query)
     return fit === undefined ? [] : [{ ...searchable, ...fit }]
   })

@@ -1,6 +1,6 @@
 import { DataError } from '../../shared/errors.ts'
 import type { Database } from '../../shared/store/store.ts'
-import { loadMigrations, type Migration } from '../migrate.ts'
+import { loadMigrations, type Migration } from '../migrations.ts'
 import { loadReleased } from '../schema/released.ts'
 import { findUnreleased } from '../schema/stored.ts'
 import type { Manifest } from './files.ts'

@@ -10,7 +10,7 @@ import { findMissingExpected, readExpected, recordExpected } from './expected.ts
 import { countMissing, explainMissing, readExplained } from './explain.ts'
 import { recordMissed, withoutTried, writeFailed } from './missed.ts'
 import { recordRun } from './record.ts'
-import { addFromRows, findUnfounded } from './recount.ts'
+import { addFromRows } from './recount.ts'
 import { removeUnfounded } from './repair.ts'
 import { countCovered, noteComputed, noteStored, readDueUnits, readMissing, readNotes } from './tables.ts'
 import type {
@@ -33,6 +33,7 @@ import type {
   Report,
   StoredNote,
 } from './types.ts'
+import { findUnfounded } from './unfounded.ts'
 
 export type {
   Answer,

@@ -4,7 +4,7 @@ import { groupBy, toBatches } from '../group-by.ts'
 import { END_OF_TIME, INTERVAL_SECONDS, type TimeRange, toBucketStart } from '../intervals.ts'
 import { ENTIRE_REGISTRY } from '../registry/entities.ts'
 import type { Database } from '../store/store.ts'
-import { countPossible } from './recount.ts'
+import { countPossible } from './stored-rows.ts'
 import { addCoverage, readNotes, writeNotes } from './tables.ts'
 import type { FailedRange, LedgerDataset, MissedSlots, Missing, Note, Report, StoredNote } from './types.ts'
 

@@ -1,4 +1,4 @@
-import { migrate } from '../../clickhouse/migrate.ts'
+import { migrate } from '../../clickhouse/migrations.ts'
 import { storeRegistry } from '../../clickhouse/registry.ts'
 import { type Config, parseConfig } from '../../shared/config/config.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'

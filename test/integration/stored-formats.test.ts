@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { renderStatement } from '../../clickhouse/cluster/render.ts'
-import { loadMigrations } from '../../clickhouse/migrate.ts'
+import { loadMigrations } from '../../clickhouse/migrations.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { readFailing } from '../../shared/store/store.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { inject } from 'vitest'
-import { migrate } from '../../clickhouse/migrate.ts'
+import { migrate } from '../../clickhouse/migrations.ts'
 import { type Config, parseConfig } from '../../shared/config/config.ts'
 import { createDatabase, type Database, onCluster } from '../../shared/store/store.ts'
 import { TEST_DATABASES } from './own-clickhouse.ts'

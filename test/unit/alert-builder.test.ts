@@ -15,7 +15,7 @@ import {
   toRule,
   toYaml,
 } from '../../web/pages/alert-rule.ts'
-import { findUnknown } from '../../workers/alerts/rules.ts'
+import { findUnknown } from '../../workers/alerts/rule-entities.ts'
 import { parseRules } from '../../workers/alerts/rules-file.ts'
 import { LIST_PATHS, LISTS, SERIES, SERIES_NAMES } from '../../workers/alerts/series.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Manifest, readManifest } from '../../clickhouse/backup/files.ts'
 import { toSchemaOf } from '../../clickhouse/backup/schema-of.ts'
-import { loadMigrations } from '../../clickhouse/migrate.ts'
+import { loadMigrations } from '../../clickhouse/migrations.ts'
 import { loadBaseline } from '../support/baseline.ts'
 
 const read = () => readManifest(loadBaseline().backup)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Cluster, renderStatement } from '../../clickhouse/cluster/render.ts'
 import { readShardingColumns, toShardingColumns, toShardingKey } from '../../clickhouse/cluster/sharding.ts'
-import { loadMigrations } from '../../clickhouse/migrate.ts'
+import { loadMigrations } from '../../clickhouse/migrations.ts'
 import { MIGRATIONS_TABLE } from '../../clickhouse/schema/stored.ts'
 
 const cluster = { cluster: 'dao', database: 'dao_data' }

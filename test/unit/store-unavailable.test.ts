@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { createMissing } from '../../clickhouse/migrate.ts'
+import { createMissing } from '../../clickhouse/migrations.ts'
 import { parseConfig } from '../../shared/config/config.ts'
 import { whenClickHouseAnswers } from '../../shared/ops/waiting.ts'
 import { createDatabase } from '../../shared/store/store.ts'

@@ -3,8 +3,7 @@ import { datasets } from '../../shared/datasets/list.ts'
 import { FLOW_KINDS } from '../../shared/datasets/treasury-flows.ts'
 import { toId } from '../../shared/ids.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
-import type { Registry } from '../../shared/registry/registry.ts'
-import { LIST_PATHS, LISTS, SERIES, SERIES_NAMES, type Subject } from './series.ts'
+import { LIST_PATHS, LISTS, SERIES, SERIES_NAMES } from './series.ts'
 
 /** Unique within the file, and part of the URLs of feeds. */
 const name = z
@@ -153,7 +152,8 @@ const rule = z.strictObject({
   digest: z.enum(['hourly', 'daily']).optional(),
   paused: z.boolean().default(false),
 })
-const FIRING_ONCE: readonly string[] = ['proposal', 'powerMove', 'treasury', 'flow']
+/** The kinds of events, each of which fires once. They are all about DAOs. */
+export const FIRING_ONCE: readonly string[] = ['proposal', 'powerMove', 'treasury', 'flow']
 const ruleWithCooldown = rule.refine(({ what: { kind }, cooldown }) => cooldown === 0 || !FIRING_ONCE.includes(kind), {
   path: ['cooldown'],
   error: 'is not for proposals, powers and treasuries: each event fires once',
@@ -231,13 +231,6 @@ export function toRevision(one: Rule): string {
   return revision
 }
 
-/** The kind of entity that a rule is about. */
-function toSubject(condition: What): Subject {
-  if (condition.kind === 'level' || condition.kind === 'move') return SERIES[condition.series].of
-  if (condition.kind === 'list') return LISTS[condition.list].of
-  return FIRING_ONCE.includes(condition.kind) ? 'dao' : 'none'
-}
-
 /** The datasets whose change events trigger the evaluation of a rule. The clock triggers every rule. */
 export function toDatasets(condition: What): readonly string[] {
   if (condition.kind === 'level' || condition.kind === 'move') return [SERIES[condition.series].dataset]
@@ -248,67 +241,4 @@ export function toDatasets(condition: What): readonly string[] {
   if (condition.kind === 'flow') return ['treasury-flows']
   if (condition.kind === 'dataset') return [condition.dataset]
   return []
-}
-
-/** A token or a DAO that a rule is about. */
-export interface AlertEntity {
-  readonly type: 'token' | 'dao'
-  readonly id: string
-  readonly key: number
-  readonly name: string
-}
-
-const isSame = (one: string, other: string) => one.toLowerCase() === other.toLowerCase()
-
-const foundEntities = new WeakMap<Rule, { readonly version: string; readonly entities: readonly AlertEntity[] }>()
-
-/**
- * Returns the live entities that a rule selects, by id, name or category; the symbol of a token and the slug of a DAO
- * count as names. Undefined for a rule without entities.
- */
-export function findEntities(one: Rule, registry: Registry): readonly AlertEntity[] | undefined {
-  const type = toSubject(one.what)
-  if (type === 'none') return undefined
-  // Thousands of rules are evaluated every few minutes, and the registry rarely changes.
-  const { version } = registry
-  const found = foundEntities.get(one)
-  if (found?.version === version) return found.entities
-  const entities = selectEntities(type, one.who, registry)
-  foundEntities.set(one, { version, entities })
-  return entities
-}
-
-function selectEntities(type: 'token' | 'dao', who: Rule['who'], registry: Registry): readonly AlertEntity[] {
-  const all =
-    type === 'token'
-      ? registry.tokens.flatMap((token) => {
-          const categories = registry.daoBySlug.get(token.dao)?.categories ?? []
-          return token.live ? [{ entity: token, names: [token.name, token.symbol], categories }] : []
-        })
-      : registry.daos.flatMap((dao) =>
-          dao.live ? [{ entity: dao, names: [dao.name, dao.slug], categories: dao.categories }] : [],
-        )
-  const selected =
-    who === 'all'
-      ? all
-      : all.filter(
-          ({ entity, names, categories }) =>
-            who.ids?.includes(entity.id) ||
-            who.names?.some((wanted) => names.some((one) => isSame(one, wanted))) ||
-            who.categories?.some((wanted) => categories.includes(wanted)),
-        )
-  return selected.map(({ entity: { id, key, name: shown } }) => ({ type, id, key, name: shown }))
-}
-
-/** Returns the ids, names and categories of a rule that match nothing in the registry, as messages. */
-export function findUnknown(one: Rule, registry: Registry): string[] {
-  if (one.who === 'all') return []
-  const matches = (who: Rule['who']) => (findEntities({ ...one, who }, registry)?.length ?? 0) > 0
-  return Object.entries(one.who).flatMap(([member, values]) =>
-    (values ?? []).flatMap((value) =>
-      matches({ [member]: [value] })
-        ? []
-        : [`rule ${one.name}: who.${member}: nothing live matches ${JSON.stringify(value)}`],
-    ),
-  )
 }

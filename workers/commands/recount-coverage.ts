@@ -1,4 +1,4 @@
-import { requireMigrated } from '../../clickhouse/migrate.ts'
+import { requireMigrated } from '../../clickhouse/migrations.ts'
 import { totalBuckets } from '../../shared/buckets.ts'
 import { runCommand } from '../../shared/command.ts'
 import { readCommandLine } from '../../shared/command-line.ts'

@@ -1,4 +1,4 @@
-import { requireMigrated } from '../../clickhouse/migrate.ts'
+import { requireMigrated } from '../../clickhouse/migrations.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { createDatabase } from '../../shared/store/store.ts'

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import type { Registry as Metrics } from 'prom-client'
-import { requireMigrated } from '../../clickhouse/migrate.ts'
+import { requireMigrated } from '../../clickhouse/migrations.ts'
 import { type Config, loadConfig } from '../../shared/config/config.ts'
 import { createRedactor, findSecrets } from '../../shared/config/secrets.ts'
 import { type Clock, createClock } from '../../shared/ops/clock.ts'

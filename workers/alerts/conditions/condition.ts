@@ -1,6 +1,7 @@
 import type { Registry } from '../../../shared/registry/registry.ts'
 import type { Database } from '../../../shared/store/store.ts'
-import type { AlertEntity, Rule, What } from '../rules.ts'
+import type { AlertEntity } from '../rule-entities.ts'
+import type { Rule, What } from '../rules.ts'
 
 /** The content of a message about a subject. Times are Unix milliseconds, `page` and `request` are paths. */
 export interface Facts {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { fromFlows, TREASURY_FLOW_VALUES } from '../../../shared/datasets/treasury-flows.ts'
 import { DAY_MS } from '../../../shared/intervals.ts'
-import { findEntities } from '../rules.ts'
+import { findEntities } from '../rule-entities.ts'
 import { type Evaluate, formatValue, NUMBER, type Result, type RuleOf, toEntityFacts } from './condition.ts'
 
 /** Transfers are collected once a day. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DataError, toReason } from '../../../shared/errors.ts'
 import { groupBy } from '../../../shared/group-by.ts'
-import { findEntities } from '../rules.ts'
+import { findEntities } from '../rule-entities.ts'
 import { LISTS } from '../series.ts'
 import { type Evaluate, NOTHING, type Result, type RuleOf, toEntityFacts } from './condition.ts'
 

@@ -3,7 +3,7 @@ import { groupBy } from '../../../shared/group-by.ts'
 import { DAY_MS } from '../../../shared/intervals.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import { toWholeTokens } from '../../../shared/whole-tokens.ts'
-import { findEntities } from '../rules.ts'
+import { findEntities } from '../rule-entities.ts'
 import { formatTime } from '../state.ts'
 import { type Evaluate, isSelected, NUMBER, type Result, toRequest, toSelection } from './condition.ts'
 

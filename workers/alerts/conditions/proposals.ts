@@ -4,7 +4,7 @@ import { toOutcome } from '../../../shared/datasets/governors.ts'
 import { groupBy } from '../../../shared/group-by.ts'
 import { HOUR_MS } from '../../../shared/intervals.ts'
 import type { Database } from '../../../shared/store/store.ts'
-import { findEntities } from '../rules.ts'
+import { findEntities } from '../rule-entities.ts'
 import { EVENTS_MS, formatTime } from '../state.ts'
 import {
   type Evaluate,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { NATIVE_COIN } from '../../../shared/datasets/treasury.ts'
 import { groupBy } from '../../../shared/group-by.ts'
 import { DAY_MS } from '../../../shared/intervals.ts'
-import { findEntities } from '../rules.ts'
+import { findEntities } from '../rule-entities.ts'
 import { formatTime } from '../state.ts'
 import { type Evaluate, formatValue, NUMBER, type Result, toEntityFacts } from './condition.ts'
 
