@@ -85,6 +85,16 @@ function exampleMember(members: Members): Member {
   return numbers.find(({ isNullable }) => isNullable) ?? numbers[0] ?? (all[0] as Member)
 }
 
+/** A condition on a member that a client may send, by the kind of the member. */
+const EXAMPLE_CONDITIONS: Readonly<Record<MemberKind, string>> = {
+  number: '>=1000000',
+  time: '>=2026-01-01',
+  boolean: '=true',
+  text: '=UNI',
+}
+
+const toExample = ({ path, kind }: Member): string => `filter=${path}${EXAMPLE_CONDITIONS[kind]}`
+
 function findMember(members: Members, path: string): Member | Mistake {
   const member = members.get(path)
   if (member !== undefined) return member
@@ -128,10 +138,9 @@ const WORDS: Readonly<Record<MemberKind, string>> = {
 
 /** Parses a filter text such as `financialData.marketCap>=1000000`. */
 function readFilter(members: Members, text: string): Filter | Mistake {
-  const example = `filter=${exampleMember(members).path}>=1000000`
   const { path, operator, literal } = FILTER.exec(text.trim())?.groups ?? {}
   if (path === undefined || operator === undefined || literal === undefined) {
-    const detail = `must be a member, one of ${OPERATORS.join(' ')} and a value, for example ${example}`
+    const detail = `must be a member, one of ${OPERATORS.join(' ')} and a value, for example ${toExample(exampleMember(members))}`
     return new Mistake(detail, [...OPERATORS])
   }
   const member = findMember(members, path)
@@ -143,13 +152,13 @@ function readFilter(members: Members, text: string): Filter | Mistake {
     return new Mistake(`compares null with = and != only, for example filter=${path}!=null`, ['=', '!='])
   }
   if (!isEquality && (member.kind === 'text' || member.kind === 'boolean')) {
-    const detail = `compares ${member.kind === 'text' ? 'text' : 'true and false'} with = and != only, for example filter=${path}=${member.kind === 'text' ? 'UNI' : 'true'}`
+    const detail = `compares ${member.kind === 'text' ? 'text' : 'true and false'} with = and != only, for example ${toExample(member)}`
     return new Mistake(detail, ['=', '!='])
   }
   const value = TO_LITERAL[member.kind](literal)
   if (value === undefined || Number.isNaN(value) || Math.abs(Number(value)) === Number.POSITIVE_INFINITY) {
     const suggestion = member.kind === 'time' ? suggestTime(literal) : undefined
-    const hint = suggestion === undefined ? example : `filter=${path}${operator}${suggestion}`
+    const hint = suggestion === undefined ? toExample(member) : `filter=${path}${operator}${suggestion}`
     return new Mistake(`compares ${path} with ${WORDS[member.kind]} or null, for example ${hint}`, [])
   }
   return { ...parsed, literal: value }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toId } from '../../shared/ids.ts'
-import { createAlertStore, type Firing } from '../../workers/alerts/state.ts'
+import { createAlertStore } from '../../workers/alerts/state.ts'
+import type { Firing } from '../../workers/alerts/state-rows.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 

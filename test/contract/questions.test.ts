@@ -256,6 +256,7 @@ describe('lists of tokens and DAOs', () => {
     ['/data/tokens?sort=name,symbol,live,chain', 'sort', 'at most 3'],
     ['/data/daos?sort=category', 'sort', 'list'],
     ['/data/tokens?filter=symbol~UNI', 'filter', 'for example filter=financialData.marketCap>=1000000'],
+    ['/data/daos/ratings?filter=ratings.lastUpdated<2', 'filter', 'for example filter=ratings.lastUpdated>=2026-01-01'],
     ['/data/tokens?filter=symbol%3EUNI', 'filter', 'text with = and != only'],
     ['/data/tokens?filter=live%3E=true', 'filter', 'true and false with = and != only'],
     ['/data/tokens?filter=financialData.price%3E=many', 'filter', 'a number or null'],

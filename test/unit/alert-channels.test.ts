@@ -11,7 +11,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { buildRequest, type Message } from '../../workers/alerts/channels.ts'
 import type { Channel } from '../../workers/alerts/rules.ts'
 import { createAddressCheck, createSend } from '../../workers/alerts/send.ts'
-import type { StoredFiring } from '../../workers/alerts/state.ts'
+import type { StoredFiring } from '../../workers/alerts/state-rows.ts'
 import { startReceiver } from '../support/alerts.ts'
 import { startSmtpReceiver } from '../support/smtp.ts'
 

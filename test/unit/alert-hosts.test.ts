@@ -3,7 +3,7 @@ import { buildRequest } from '../../workers/alerts/channels.ts'
 import { toMailName } from '../../workers/alerts/mail-name.ts'
 import type { Channel } from '../../workers/alerts/rules.ts'
 import { createSend } from '../../workers/alerts/send.ts'
-import type { StoredFiring } from '../../workers/alerts/state.ts'
+import type { StoredFiring } from '../../workers/alerts/state-rows.ts'
 import { startReceiver } from '../support/alerts.ts'
 import { startSmtpReceiver } from '../support/smtp.ts'
 

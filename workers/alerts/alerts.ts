@@ -17,7 +17,8 @@ import { followRules } from './followed-rules.ts'
 import { storeInactive } from './inactive-rules.ts'
 import type { Channel } from './rules.ts'
 import { createSend } from './send.ts'
-import { createAlertStore, type MessageKey, type StoredFiring } from './state.ts'
+import { createAlertStore } from './state.ts'
+import type { MessageKey, StoredFiring } from './state-rows.ts'
 
 /** The queue of evaluations, and that of messages. */
 export const ALERT_QUEUES = ['alerts', 'alerts-delivery'] as const

@@ -2,7 +2,8 @@ import { createHmac } from 'node:crypto'
 import { toLine } from '../../shared/text-line.ts'
 import { toMailName } from './mail-name.ts'
 import type { Channel } from './rules.ts'
-import { type StoredFiring, toTime } from './state.ts'
+import { toTime } from './state.ts'
+import type { StoredFiring } from './state-rows.ts'
 import { cutText, escapeDiscord, escapeMarkup, toTelegramHtml } from './texts.ts'
 
 /** A message to a channel: one firing, or the firings of a digest. `id` stays the same over repeats. */

@@ -8,7 +8,8 @@ import { NEWEST_WITHIN_MS, NO_ENTITY, toLevelFacts, toMoveFacts, toRows, toSubje
 import type { AlertEntity } from './rule-entities.ts'
 import type { Rule } from './rules.ts'
 import { SERIES, type Series } from './series.ts'
-import { type AlertStore, CORRECTION, EVENTS_MS, type Firing, formatTime, type RecordedFiring } from './state.ts'
+import { type AlertStore, CORRECTION, EVENTS_MS, formatTime } from './state.ts'
+import type { Firing, RecordedFiring } from './state-rows.ts'
 
 /** Changes of history since the last evaluation of a group. */
 export interface Corrected {

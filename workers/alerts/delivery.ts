@@ -6,7 +6,8 @@ import { buildRequest, type Message } from './channels.ts'
 import { type Outcome, toStoredReason } from './outcome.ts'
 import type { Channel } from './rules.ts'
 import type { Send } from './send.ts'
-import { type AlertStore, type Delivery, type MessageKey, toDeliveries } from './state.ts'
+import { type AlertStore, toDeliveries } from './state.ts'
+import type { Delivery, MessageKey } from './state-rows.ts'
 
 /** A message is repeated for a day after its first attempt. */
 const REPEAT_MS = DAY_MS

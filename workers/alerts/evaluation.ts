@@ -15,17 +15,8 @@ import {
   toWindow,
 } from './corrections.ts'
 import { type Rule, toDatasets, toRevision } from './rules.ts'
-import {
-  type AlertStore,
-  CORRECTION,
-  EVENTS_MS,
-  type Firing,
-  type StoredFiring,
-  type StoredRule,
-  type SubjectState,
-  toDeliveries,
-  toStateKey,
-} from './state.ts'
+import { type AlertStore, CORRECTION, EVENTS_MS, toDeliveries, toStateKey } from './state.ts'
+import type { Firing, StoredFiring, StoredRule, SubjectState } from './state-rows.ts'
 
 /**
  * Rules that are evaluated together, by one job at a time: those of one kind about the same data. `datasets` are those

@@ -16,7 +16,8 @@ import { findUnknown } from './rule-entities.ts'
 import type { Rule, RulesFile } from './rules.ts'
 import { editRules, findChannelSecrets, loadRules } from './rules-file.ts'
 import { createSend } from './send.ts'
-import { createAlertStore, type StoredFiring } from './state.ts'
+import { createAlertStore } from './state.ts'
+import type { StoredFiring } from './state-rows.ts'
 
 const HELP = `npm run alerts -- list | check
 npm run alerts -- test <rule>

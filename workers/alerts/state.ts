@@ -3,6 +3,20 @@ import { createBatcher } from '../../shared/batcher.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
 import { type Database, readEngineTime } from '../../shared/store/store.ts'
+import {
+  type Delivery,
+  deliveryRow,
+  type Firing,
+  firingRow,
+  idRow,
+  type MessageKey,
+  recordedRow,
+  ruleRow,
+  type StoredFiring,
+  type StoredRule,
+  type SubjectState,
+  stateRow,
+} from './state-rows.ts'
 
 /** How far back firings are read: a day of retries, a day of digest, and a reserve. */
 const RECENT_MS = 3 * DAY_MS
@@ -18,87 +32,6 @@ export const toTime = (ms: number): string => new Date(ms).toISOString()
 /** A time in a text for people, to the minute: `2026-11-27 14:05 UTC`. */
 export const formatTime = (ms: number): string => `${toTime(ms).slice(0, 16).replace('T', ' ')} UTC`
 const toTimeOrNull = (ms: number | null) => (ms === null ? null : toTime(ms))
-
-const ruleRow = z.object({
-  rule: z.string(),
-  revision: z.string(),
-  state: z.enum(['active', 'paused', 'removed']),
-  beganAt: z.int(),
-})
-export type StoredRule = z.infer<typeof ruleRow>
-
-/** Whether a condition holds for a subject of a rule, as of the last evaluation that changed it. */
-const stateRow = z.object({
-  rule: z.string(),
-  revision: z.string(),
-  subject: z.string(),
-  holds: z.boolean(),
-  value: z.number().nullable(),
-  firings: z.int(),
-  firedAt: z.int().nullable(),
-})
-export type SubjectState = z.infer<typeof stateRow>
-
-const firingRow = z.object({
-  rule: z.string(),
-  id: z.string(),
-  kind: z.string(),
-  firedAt: z.int(),
-  title: z.string(),
-  text: z.string(),
-  entityType: z.string(),
-  entityId: z.string(),
-  entityName: z.string(),
-  observedAt: z.int().nullable(),
-  value: z.number().nullable(),
-  before: z.number().nullable(),
-  threshold: z.number().nullable(),
-  unit: z.string(),
-  page: z.string().nullable(),
-  request: z.string().nullable(),
-  channels: z.array(z.string()),
-  dueAt: z.int(),
-  isDigest: z.boolean(),
-})
-/** A stored firing. Times are Unix milliseconds, `page` and `request` are paths. */
-export type StoredFiring = z.infer<typeof firingRow>
-
-/** A new firing, with the state that it leaves behind. */
-export interface Firing extends StoredFiring {
-  readonly revision: string
-  readonly subject: string
-  readonly firings: number
-  readonly holds: boolean
-}
-
-const deliveryRow = z.object({
-  rule: z.string(),
-  channel: z.string(),
-  firing: z.string(),
-  message: z.string(),
-  dueAt: z.int(),
-  state: z.enum(['pending', 'delivered', 'dead']),
-  attempts: z.int(),
-  firstTryAt: z.int().nullable(),
-  nextTryAt: z.int(),
-  reason: z.string(),
-  version: z.int(),
-})
-/** The delivery of a firing to a channel. */
-export type Delivery = z.infer<typeof deliveryRow>
-
-/** A message: all firings that are sent together. */
-export interface MessageKey {
-  readonly rule: string
-  readonly channel: string
-  readonly message: string
-}
-
-const idRow = z.object({ id: z.string() })
-
-const recordedRow = firingRow.extend({ revision: z.string(), subject: z.string(), holds: z.boolean() })
-/** A stored firing with the subject that it is about. */
-export type RecordedFiring = z.infer<typeof recordedRow>
 
 /** The kind of firings that correct earlier ones. Corrections do not change the state of their subject. */
 export const CORRECTION = 'correction'

@@ -1,72 +1,22 @@
 import { z } from 'zod'
 import { FORMATS } from '../../formats/formats.ts'
 import { nearestPath } from '../../parameters/kinds.ts'
-import { type Call, defineTool, type FileLink, type ToolAnswer } from '../define-tool.ts'
+import { defineTool, type FileLink, type ToolAnswer } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
 import { type Failed, requestEach } from '../request-each.ts'
-import {
-  checkWhere,
-  isId,
-  type Parameters,
-  resolveExact,
-  toCursor,
-  toFacts,
-  toOf,
-  toPath,
-  toRecords,
-} from '../requests.ts'
+import { checkWhere, isId, type Parameters, resolveExact, toOf, toPath, toRecords } from '../requests.ts'
 import { findResource, type Resource } from '../resources.ts'
 import { Refused, type Reply, type Source } from '../source.ts'
-import { countUnknown, cutToSize, type Json, MOST_VALUES, shorten, toPaths, valueAt } from '../table.ts'
+import { MOST_VALUES } from '../table.ts'
+import { type Missing, type RecordsReply, toData } from './query-answer.ts'
+import { input, type QueryCall } from './query-input.ts'
 
-/** Each entity is a separate request if a resource is about one entity. */
-const MOST_ENTITIES = 20
 const MOST_LISTED_MEMBERS = 30
 /** Maximum entities with linked files. */
 const MOST_LINKED = 3
 
 /** Other arguments of the tool set these parameters, or the tool sets them itself. */
 const NOT_IN_WHERE = ['id', 'name', 'fields', 'sort', 'filter', 'limit', 'cursor', 'format', 'bom']
-
-const text = z.string().optional()
-
-const input = z.strictObject({
-  topic: z.string().max(80).describe('Such as tokens, daos/treasury, index/weights.'),
-  of: z
-    .array(z.string().min(1).max(200))
-    .max(MOST_ENTITIES)
-    .optional()
-    .describe('Up to 20 names, symbols or ids. Topics about one take each in turn; limit, sort, filter hold for each.'),
-  fields: z.array(z.string().max(120)).max(30).optional().describe('Member paths: name, financialData.price.'),
-  sort: z.string().max(300).optional().describe('Paths with commas between; - before one: descending.'),
-  filter: z
-    .array(z.string().max(300))
-    .max(10)
-    .optional()
-    .describe('All must hold: financialData.marketCap>=1000000, name!=null. >= <= != > < ='),
-  where: z
-    .object({
-      ...{ category: text, chain: text, asOf: text, start: text, end: text, interval: text, order: text },
-      ...{ source: text, state: text, proposal: text, basis: text, dataset: text, endsBefore: text, address: text },
-      ...{ of: text, top: text, weights: text, cap: text, rebalance: text, costBps: text, base: text },
-      ...{ include: text, exact: text, rule: text, kind: text, period: text, days: text, points: text, fill: text },
-      ...{ asset: text, assets: text, burn: text, by: text, counterparty: text, direction: text, minUsd: text },
-      ...{ proposals: text, spam: text, table: text, title: text, wallet: text, window: text },
-    })
-    .catchall(z.string())
-    .optional()
-    .describe('Other parameters of the topic.'),
-  limit: z.int().min(1).max(500).default(20).describe('Up to 500, default 20.'),
-  cursor: z.string().max(2000).optional().describe('`next` of an answer.'),
-})
-
-type QueryCall = Call<z.output<typeof input>>
-
-/** A row of the answer, with its entity if several were requested in turn. */
-interface Row {
-  readonly of: string | undefined
-  readonly record: Json
-}
 
 /** @throws Mistake for an argument without a matching parameter of the resource. */
 function checkArguments(resource: Resource, { of = [], sort, filter, where = {}, cursor }: QueryCall['input']): void {
@@ -142,81 +92,7 @@ function toFiles(base: string, resource: Resource, parameters: Parameters): read
   }))
 }
 
-/** Total number of records, if the answers contain the number or all records. */
-function toTotal(replies: readonly Reply[], found: number): number | undefined {
-  const totals = replies.map(({ headers }) => headers.get('x-total-count'))
-  if (totals.every((total) => total !== null)) return totals.reduce((sum, total) => sum + Number(total), 0)
-  return replies.some((reply) => toCursor(reply) !== undefined) ? undefined : found
-}
-
-/** The time of the data: one per answer if they differ. */
-function toAge(replies: readonly Reply[]): Json {
-  const facts = replies.map(toFacts)
-  const asOf = facts.map((one) => one.asOf)
-  const stale = facts.some((one) => one.stale === true) ? { stale: true } : {}
-  return { asOf: asOf.every((one) => one === asOf[0]) ? asOf[0] : asOf, ...stale }
-}
-
-/** How to get the rest of a shortened answer. */
-function toRest({ isCut, isEach, cursor }: { isCut: boolean; isEach: boolean; cursor: string | undefined }): string {
-  if (isCut) return 'use fewer fields, a filter, or a smaller limit'
-  if (isEach) return 'use one entity in of for the next page'
-  return cursor === undefined ? 'use a larger limit' : 'repeat with cursor = next'
-}
-
-/** The answer to one request, and its entity if entities are requested in turn. */
-interface RecordsReply {
-  readonly of: string | undefined
-  readonly source: string
-  readonly parameters: Parameters
-  readonly reply: Reply
-  readonly records: readonly Json[]
-}
-
-/** The answer with the maximum number of rows that fit. */
-function toData(call: QueryCall, isEach: boolean, received: readonly RecordsReply[], { failed, unresolved }: Missing) {
-  const { fields, limit } = call.input
-  const replies = received.map(({ reply }) => reply)
-  const records = received.flatMap(({ of, records: list }) =>
-    list.slice(0, limit).map((record): Row => ({ of, record })),
-  )
-  const all = toTotal(replies, received.flatMap(({ records: list }) => list).length)
-  const cursors = replies.flatMap((reply) => toCursor(reply) ?? [])
-  const next = isEach ? undefined : cursors[0]
-  const hasMore = cursors.length > 0 || received.some(({ records: list }) => list.length > limit)
-  const columns = fields ?? toPaths(records.map(({ record }) => record))
-  const urls = received.map(({ source }) => call.source.base + source)
-  const most = Math.min(records.length, Math.ceil(MOST_VALUES / Math.max(columns.length, 1)))
-  const { answer, shown } = cutToSize(most, (count, items): Json => {
-    const rows = records.slice(0, count)
-    const isCut = count < records.length
-    const rest = toRest({ isCut, isEach, cursor: next })
-    const toCells = ({ record }: Row) => columns.map((path) => shorten(valueAt(record, path), items))
-    return {
-      source: urls.length === 1 ? urls[0] : urls,
-      ...toAge(replies),
-      ...(isCut || hasMore ? { showing: `${count} of ${all ?? 'more'}; ${rest}` } : {}),
-      ...(next === undefined || isCut ? {} : { next }),
-      columns: isEach ? ['of', ...columns] : columns,
-      rows: rows.map((row) => (isEach ? [row.of, ...toCells(row)] : toCells(row))),
-      unknown: countUnknown(
-        columns,
-        rows.map(({ record }) => record),
-      ),
-      ...(failed.length > 0 ? { failed } : {}),
-      ...(unresolved.length > 0 ? { untold: unresolved } : {}),
-    }
-  })
-  return { answer, shown, all, found: records.length }
-}
-
 const UNRESOLVED: Reply = { text: '', headers: new Headers() }
-
-/** Entities without a matching record, and those with a failed request. */
-interface Missing {
-  readonly failed: readonly Failed[]
-  readonly unresolved: readonly string[]
-}
 
 /**
  * Finds requested entities that have no record in the answer. Their record may be on another page, so each is requested
