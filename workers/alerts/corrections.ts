@@ -4,7 +4,15 @@ import { DAY_MS, type TimeRange } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/store.ts'
 import { type ConditionContext, type Facts, formatValue, type Result, type RuleOf } from './conditions/condition.ts'
-import { NEWEST_WITHIN_MS, NO_ENTITY, toLevelFacts, toMoveFacts, toRows, toSubjects } from './conditions/series.ts'
+import {
+  createSeriesFacts,
+  NEWEST_WITHIN_MS,
+  NO_ENTITY,
+  toLevelFacts,
+  toMoveFacts,
+  toRows,
+  toSubjects,
+} from './conditions/series.ts'
 import type { AlertEntity } from './rule-entities.ts'
 import type { Rule } from './rules.ts'
 import { SERIES, type Series } from './series.ts'
@@ -323,10 +331,12 @@ function compare(
 
 function toFoundFacts({ rule, entity }: Watched, turn: Turn, registry: Registry): Facts | undefined {
   const { what } = rule
+  if (what.kind !== 'level' && what.kind !== 'move') return undefined
+  const toFacts = createSeriesFacts(what.series, registry)
   const facts =
     what.kind === 'level'
-      ? toLevelFacts(rule as RuleOf<'level'>, entity, turn, registry)
-      : toMoveFacts(rule as RuleOf<'move'>, entity, turn, registry)
+      ? toLevelFacts(rule as RuleOf<'level'>, entity, turn, toFacts)
+      : toMoveFacts(rule as RuleOf<'move'>, entity, turn, toFacts)
   if (facts === undefined) return undefined
   const { subject: _, holds: __, ...rest } = facts
   return rest

@@ -165,7 +165,8 @@ function applyState(
   const { rule, isNew } = evaluated
   const triggers = toTriggers(rule)
   const listed = new Set<string>()
-  for (const { subject, holds, ...facts } of subjects) {
+  for (const facts of subjects) {
+    const { subject, holds } = facts
     listed.add(subject)
     const known = evaluated.states.get(subject)
     const before = known ?? unknownState(evaluated, subject)

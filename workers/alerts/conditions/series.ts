@@ -101,13 +101,27 @@ export const toSubjects = (rule: Rule, registry: Registry): readonly (AlertEntit
 
 const DATASETS = new Map(datasets.map((dataset) => [dataset.name as string, dataset]))
 
-/** The facts of an entity, and a link to the values since `from`, up to the one at `at`. */
+type SeriesFacts = (entity: AlertEntity | null, from: number, at: number) => ReturnType<typeof toSeriesFacts>
+
+/**
+ * The facts of an entity, and a link to the values of a series since `from`, up to the one at `at`. Thousands of rules
+ * are about the same values, so the facts of each are made once.
+ */
+export function createSeriesFacts(name: SeriesName, registry: Registry): SeriesFacts {
+  const known = new Map<string, ReturnType<SeriesFacts>>()
+  return (entity, from, at) => {
+    const key = `${entity?.key} ${from} ${at}`
+    const facts = known.get(key) ?? toSeriesFacts(SERIES[name], entity, { from, at, registry })
+    known.set(key, facts)
+    return facts
+  }
+}
+
 function toSeriesFacts(
-  series: Series,
+  { request, interval, isList, dataset }: Series,
   entity: AlertEntity | null,
   { from, at, registry }: { from: number; at: number; registry: Registry },
 ) {
-  const { request, interval, isList, dataset } = series
   const facts = toEntityFacts(entity, request)
   if (isList) {
     const isToken = entity?.type === 'token'
@@ -131,14 +145,14 @@ export function toLevelFacts(
   { what }: RuleOf<'level'>,
   entity: AlertEntity | null,
   { at, value }: LevelRow,
-  registry: Registry,
+  toFacts: SeriesFacts,
 ) {
   const series: Series = SERIES[what.series]
   const { label, unit } = series
   const { above, below } = what
   const threshold = above ?? below ?? 0
   return {
-    ...toSeriesFacts(series, entity, { from: at, at, registry }),
+    ...toFacts(entity, at, at),
     ...{ subject: entity?.id ?? '', holds: above === undefined ? value < threshold : value > threshold },
     ...{ observedAt: at, value, before: null, threshold, unit },
     describe: () => {
@@ -157,10 +171,11 @@ export const evaluateLevels: Evaluate<'level'> = async (rules, context) => {
   const results = new Map<string, Result>()
   for (const [name, own] of groupBy(rules, ({ what }) => what.series)) {
     const newest = await readNewestValues(name, toKeys(own, context.registry), context)
+    const toFacts = createSeriesFacts(name, context.registry)
     for (const rule of own) {
       const subjects = toSubjects(rule, context.registry).flatMap((entity) => {
         const row = newest.get(entity?.key ?? NO_ENTITY)
-        return row === undefined ? [] : toLevelFacts(rule, entity, row, context.registry)
+        return row === undefined ? [] : toLevelFacts(rule, entity, row, toFacts)
       })
       results.set(rule.name, { type: 'state', isComplete: false, subjects })
     }
@@ -190,14 +205,14 @@ export function toMoveFacts(
   { what }: Pick<RuleOf<'move'>, 'what'>,
   entity: AlertEntity | null,
   row: MovedRow,
-  registry: Registry,
+  toFacts: SeriesFacts,
 ) {
   const series: Series = SERIES[what.series]
   const { label, unit } = series
   const move = toMove(row, what)
   if (move === undefined) return undefined
   return {
-    ...toSeriesFacts(series, entity, { from: row.at - what.within, at: row.at, registry }),
+    ...toFacts(entity, row.at - what.within, row.at),
     ...{ subject: entity?.id ?? '', holds: Math.abs(move.change) >= what.percent },
     ...{ observedAt: row.at, value: row.value, before: move.before, threshold: what.percent, unit },
     describe: () => {
@@ -220,10 +235,11 @@ export const evaluateMoves: Evaluate<'move'> = async (rules, context) => {
       { within: first.what.within, keys: toKeys(own, context.registry) },
       context,
     )
+    const toFacts = createSeriesFacts(first.what.series, context.registry)
     for (const rule of own) {
       const subjects = toSubjects(rule, context.registry).flatMap((entity) => {
         const row = moves.get(entity?.key ?? NO_ENTITY)
-        return (row && toMoveFacts(rule, entity, row, context.registry)) ?? []
+        return (row && toMoveFacts(rule, entity, row, toFacts)) ?? []
       })
       results.set(rule.name, { type: 'state', isComplete: false, subjects })
     }
