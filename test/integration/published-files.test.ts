@@ -1,5 +1,9 @@
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createDatabase } from '../../shared/store/store.ts'
 import { createPublished, type Published } from '../support/published.ts'
@@ -69,6 +73,36 @@ describe('/published', () => {
     expect((await fetch(`${store.api.url}/published/catalog.json`, existing)).status).toBe(304)
   })
 
+  it('compresses the catalog and the other texts, but no data and no ranges', async () => {
+    const send = async (path: string, headers: Readonly<Record<string, string>>) => {
+      const url = `${store.api.url}/published/${path}`
+      const [response] = (await once(get(url, { headers, agent: false }), 'response')) as [IncomingMessage]
+      const { 'content-encoding': encoding, 'content-length': length, vary, etag } = response.headers
+      return { encoding, length: Number(length), vary, etag, body: await buffer(response) }
+    }
+    const text = await readFile(join(store.folder, 'catalog.json'))
+    const whole = await send('catalog.json', {})
+    expect([whole.encoding, whole.vary, whole.body.equals(text)]).toEqual([undefined, 'Accept-Encoding', true])
+    for (const [encoding, inflate] of [
+      ['gzip', gunzipSync],
+      ['br', brotliDecompressSync],
+    ] as const) {
+      for (let time = 0; time < 2; time += 1) {
+        const { body, ...answer } = await send('catalog.json', { 'accept-encoding': encoding })
+        expect([answer.encoding, answer.vary, answer.length]).toEqual([encoding, 'Accept-Encoding', body.length])
+        expect(body.length).toBeLessThan(text.length / 5)
+        expect(inflate(body).equals(text)).toBe(true)
+        expect(answer.etag).not.toBe(whole.etag)
+      }
+    }
+    expect((await send('README.md', { 'accept-encoding': 'gzip' })).encoding).toBe('gzip')
+    const range = await send('catalog.json', { 'accept-encoding': 'gzip', range: 'bytes=0-9' })
+    expect([range.encoding, range.body.equals(text.subarray(0, 10))]).toEqual([undefined, true])
+    const [part] = await store.partitionsOf('tokens')
+    const data = await send(part?.path ?? '', { 'accept-encoding': 'gzip' })
+    expect([data.encoding, data.length]).toEqual([undefined, part?.bytes])
+  })
+
   it.each([
     '',
     '/',
@@ -87,18 +121,18 @@ describe('/published', () => {
     ])
   })
 
-  it('is read by ClickHouse through clickhouse.sql', async () => {
+  it.each(['treasury', 'prices'])('is read by ClickHouse through clickhouse.sql: %s', async (name) => {
     const db = createDatabase(store.config.clickhouse, 'write')
     try {
-      const view = /CREATE OR REPLACE VIEW treasury AS (.*?);/s.exec(
+      const view = new RegExp(`CREATE OR REPLACE VIEW ${name} AS (.*?);`, 's').exec(
         await readFile(join(store.folder, 'clickhouse.sql'), 'utf8'),
       )
-      const sql = String(view?.[1]).replaceAll('https://data.example', store.api.url)
-      const stream = await db.stream({ name: 'published', sql: `SELECT count() FROM (${sql})`, format: 'TSV' })
-      const chunks: Buffer[] = []
-      for await (const chunk of stream) chunks.push(chunk as Buffer)
-      const rows = (await store.partitionsOf('treasury')).reduce((sum, one) => sum + one.rows, 0)
-      expect(Number(Buffer.concat(chunks))).toBe(rows)
+      const from = `FROM (${String(view?.[1]).replaceAll('https://data.example', store.api.url)})`
+      const time = name === 'prices' ? 'timestamp' : 'day'
+      const sql = `SELECT count(), countIf(toYear(${time}) = year AND toMonth(${time}) = month) ${from}`
+      const text = String(await buffer(await db.stream({ name: 'published', sql, format: 'TSV' })))
+      const rows = (await store.partitionsOf(name)).reduce((sum, one) => sum + one.rows, 0)
+      expect(text.trim().split('\t').map(Number)).toEqual([rows, rows])
     } finally {
       await db.close()
     }
