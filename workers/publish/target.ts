@@ -67,10 +67,13 @@ export const whileHeld = (target: Target, { requireHeld }: Lock): Target => ({
   },
 })
 
-/** Row groups of this size are skipped by readers that filter by entity or time. */
+/**
+ * Readers that filter by entity or time, or need few rows, skip row groups: a group has two months of 5-minute prices of a
+ * token. Smaller groups would make the footer longer than most columns.
+ */
 const PARQUET = {
   output_format_parquet_compression_method: 'zstd',
-  output_format_parquet_row_group_size: 122_880,
+  output_format_parquet_row_group_size: 16_000,
   output_format_parquet_string_as_string: 1,
   output_format_parquet_write_page_index: 1,
   max_execution_time: 0,
