@@ -60,16 +60,21 @@ ${views.join('\n\n')}
 
 /** The same for ClickHouse, whose views have absolute addresses. */
 function toClickHouse(datasets: readonly PublishedDataset[], base: string): string {
+  const settings = 'SETTINGS use_hive_partitioning = 1, glob_expansion_max_elements = 100000'
   const views = datasets.map((dataset) => {
-    const parts = groupByKeys(dataset).map(({ keys, files }) => {
+    const groups = groupByKeys(dataset)
+    // A union is by position, and ClickHouse orders the keys of a path by itself.
+    const names = [...dataset.columns.map(({ name }) => name), ...dataset.partitionedBy]
+    const parts = groups.map(({ keys, files }) => {
       const paths = files.map(({ path }) => path).join(',')
       const list = files.length === 1 ? paths : `{${paths}}`
       const month = addMonth(dataset, keys, (time) => `, toInt64(toMonth(toDateTime64(${time}, 3, 'UTC'))) AS month`)
-      return `SELECT *${month} FROM url(${quote(`${base}/${list}`)}, Parquet)`
+      const part = `SELECT *${month} FROM url(${quote(`${base}/${list}`)}, Parquet)`
+      const ordered = names.map((name) => `\`${name}\``).join(', ')
+      return groups.length === 1 ? `${part}\n${settings}` : `SELECT ${ordered} FROM (${part}\n${settings})`
     })
     return `-- ${dataset.description}
-CREATE OR REPLACE VIEW ${toView(dataset.name)} AS ${parts.join('\nUNION ALL ')}
-SETTINGS use_hive_partitioning = 1, glob_expansion_max_elements = 100000;`
+CREATE OR REPLACE VIEW ${toView(dataset.name)} AS ${parts.join('\nUNION ALL ')};`
   })
   return `-- Views over this publication for ClickHouse: clickhouse-client --multiquery < clickhouse.sql
 -- Replace the address if the files are elsewhere.
