@@ -1,5 +1,9 @@
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createDatabase } from '../../shared/store/store.ts'
 import { createPublished, type Published } from '../support/published.ts'
@@ -67,6 +71,36 @@ describe('/published', () => {
     expect(await response.json()).toEqual(await store.catalogOf())
     const existing = { headers: { 'if-none-match': response.headers.get('etag') ?? '' } }
     expect((await fetch(`${store.api.url}/published/catalog.json`, existing)).status).toBe(304)
+  })
+
+  it('compresses the catalog and the other texts, but no data and no ranges', async () => {
+    const send = async (path: string, headers: Readonly<Record<string, string>>) => {
+      const url = `${store.api.url}/published/${path}`
+      const [response] = (await once(get(url, { headers, agent: false }), 'response')) as [IncomingMessage]
+      const { 'content-encoding': encoding, 'content-length': length, vary, etag } = response.headers
+      return { encoding, length: Number(length), vary, etag, body: await buffer(response) }
+    }
+    const text = await readFile(join(store.folder, 'catalog.json'))
+    const whole = await send('catalog.json', {})
+    expect([whole.encoding, whole.vary, whole.body.equals(text)]).toEqual([undefined, 'Accept-Encoding', true])
+    for (const [encoding, inflate] of [
+      ['gzip', gunzipSync],
+      ['br', brotliDecompressSync],
+    ] as const) {
+      for (let time = 0; time < 2; time += 1) {
+        const { body, ...answer } = await send('catalog.json', { 'accept-encoding': encoding })
+        expect([answer.encoding, answer.vary, answer.length]).toEqual([encoding, 'Accept-Encoding', body.length])
+        expect(body.length).toBeLessThan(text.length / 5)
+        expect(inflate(body).equals(text)).toBe(true)
+        expect(answer.etag).not.toBe(whole.etag)
+      }
+    }
+    expect((await send('README.md', { 'accept-encoding': 'gzip' })).encoding).toBe('gzip')
+    const range = await send('catalog.json', { 'accept-encoding': 'gzip', range: 'bytes=0-9' })
+    expect([range.encoding, range.body.equals(text.subarray(0, 10))]).toEqual([undefined, true])
+    const [part] = await store.partitionsOf('tokens')
+    const data = await send(part?.path ?? '', { 'accept-encoding': 'gzip' })
+    expect([data.encoding, data.length]).toEqual([undefined, part?.bytes])
   })
 
   it.each([

@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
+import { asyncBufferFromFile, parquetMetadataAsync } from 'hyparquet'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Catalog, QUESTIONS } from '../../web/sql/views.ts'
@@ -56,6 +57,12 @@ describe.skipIf(!hasBrowser)('SQL page in a browser', () => {
           ...{ token, at: Date.parse('2024-01-01') + step * 300_000, price: nth + Math.exp(Math.sin(step * 7.1)) },
         })),
       )
+  const readGroups = async (start: string) => {
+    const catalog = (await (await fetch(`${api.url}/published/catalog.json`)).json()) as Catalog
+    const file = catalog.datasets.flatMap(({ partitions }) => partitions).find(({ path }) => path.startsWith(start))
+    const metadata = await parquetMetadataAsync(await asyncBufferFromFile(join(folder, file?.path ?? '')))
+    return { groups: metadata.row_groups.length, bytes: file?.bytes ?? 0 }
+  }
   const priced = () => {
     const token = database.registry.tokens.find(({ live }) => live)
     if (token === undefined) throw new Error('the registry has no live token')
@@ -130,6 +137,34 @@ describe.skipIf(!hasBrowser)('SQL page in a browser', () => {
     expect(loaded).toEqual([month('03')])
     await earliest('', '2024-01-01')
     expect([...loaded].sort()).toEqual([month('01'), month('02'), month('03')])
+    await close()
+  })
+
+  it('reads a part of one file for a query with a limit only', async () => {
+    const { page, close } = await open('/sql')
+    const loaded: string[] = []
+    page.on('request', (request) => request.url().endsWith('.parquet') && loaded.push(new URL(request.url()).pathname))
+    // Loads a file without its other columns: its rows must not be in the next result.
+    await run(page, "SELECT max(price) > 0 FROM prices WHERE interval = '7d'")
+    await expect.poll(() => cellsOf(page)).toEqual([['true']])
+    loaded.length = 0
+    await run(page, 'SELECT * FROM prices LIMIT 10')
+    await expect.poll(async () => (await cellsOf(page)).length).toBe(10)
+    expect(await errorsOf(page)).toEqual([])
+    expect((await cellsOf(page)).every(([token]) => token !== undefined && /^[0-9a-f]{24}$/.test(token))).toBe(true)
+    expect(new Set(loaded).size).toBe(1)
+    const ranges: string[] = []
+    page.on('request', (request) => ranges.push(...[request.headers().range ?? []].flat()))
+    await run(page, "SELECT * FROM prices WHERE interval = '5m' AND month = 1 LIMIT 10 OFFSET 5")
+    await expect.poll(async () => (await cellsOf(page)).flat()).toContain('5m')
+    const { groups, bytes } = await readGroups('prices/interval=5m/year=2024/month=01/')
+    expect(groups).toBe(2)
+    const lengths = ranges
+      .map((range) => /^bytes=(\d+)-(\d+)$/.exec(range) ?? [])
+      .map(([, from, to]) => Number(to) - Number(from))
+    expect(lengths.reduce((sum, one) => sum + one, 0)).toBeLessThan(bytes)
+    await run(page, "SELECT count(*) FROM prices WHERE interval = '5m' AND month = 1")
+    await expect.poll(() => cellsOf(page)).toEqual([[String(january().length)]])
     await close()
   })
 

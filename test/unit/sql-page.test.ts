@@ -4,11 +4,13 @@ import { writeRecords } from '../../api/formats/formats.ts'
 import { toCell, toCsv, toLine } from '../../web/sql/result.ts'
 import {
   type FileTable,
+  findLimit,
   findNamed,
   findScans,
   type PublishedDataset,
   type PublishedFile,
   QUESTIONS,
+  selectFiles,
   toDuckdbType,
   toGroups,
   toStatement,
@@ -185,6 +187,59 @@ describe('findScans', () => {
     expect(filtersOf("id='x'", 'time>=1')).toBe(undefined)
     expect(filtersOf('time>=1', "id='x'")).toBe(undefined)
   })
+})
+
+describe('findScans below a LIMIT', () => {
+  const table: FileTable = { dataset: DATASET, files: [FEBRUARY], table: 'published_1' }
+  const RANGE = "traded_at>='2024-02-01 00:00:00'::TIMESTAMP AND traded_at<='2024-02-29 23:00:00'::TIMESTAMP"
+  const scan = (Filters: string | readonly string[] = RANGE) => ({
+    ...{ name: 'SEQ_SCAN ', children: [] },
+    extra_info: { Table: 'memory.files.published_1', Projections: 'amount', Filters },
+  })
+  const node = (name: string, ...children: object[]) => ({ name, children, extra_info: {} })
+  const isLimited = (plan: object) =>
+    findScans(JSON.stringify([plan]), new Map([[table.table, table]])).get('published_1')?.isLimited
+
+  it.each([
+    ['directly', node('LIMIT', scan())],
+    ['below nodes that need no other rows', node('PROJECTION', node('STREAMING_LIMIT', node('UNION', scan())))],
+  ])('needs any rows %s', (_, plan) => expect(isLimited(plan)).toBe(true))
+
+  it.each([
+    ['another condition', node('LIMIT', scan([RANGE, "token_id='x'"]))],
+    ['a part of the time range', node('LIMIT', scan(RANGE.replace('02-01', '02-02')))],
+    ['an order', node('LIMIT', node('ORDER_BY', scan()))],
+    ['no limit', node('PROJECTION', scan())],
+    ['two limits', node('LIMIT', node('LIMIT', scan()))],
+    ['a second scan of the table', node('LIMIT', node('UNION', scan(), scan()))],
+  ])('needs all rows for %s', (_, plan) => expect(isLimited(plan)).toBe(false))
+})
+
+describe('findLimit', () => {
+  it.each([
+    ['SELECT * FROM prices LIMIT 10', 10],
+    ['SELECT * FROM prices limit 10 OFFSET 5 -- rows', 15],
+    ["SELECT ' LIMIT 3 ' FROM prices\nLIMIT 7", 7],
+    ['SELECT * FROM prices', undefined],
+    ['SELECT * FROM prices LIMIT 10%', undefined],
+    ['SELECT * FROM (SELECT * FROM prices LIMIT 3) LIMIT 10', undefined],
+    ['SELECT sum(price) FROM (SELECT price FROM prices LIMIT 3)', undefined],
+  ])('finds the rows of %j', (statement, rows) => expect(findLimit(statement)).toBe(rows))
+})
+
+describe('selectFiles', () => {
+  const files = [
+    { ...MARCH, rows: 5, bytes: 9 },
+    { ...MARCH, rows: 9, bytes: 30 },
+    { ...MARCH, rows: 7, bytes: 20 },
+  ]
+  it.each([
+    [6, [2]],
+    [10, [1, 2]],
+    [100, [1, 2, 0]],
+  ])('selects the smallest file with %s rows, or the longest ones', (rows, expected) =>
+    expect([...selectFiles(files, rows)]).toEqual(expected.map((at) => files[at])),
+  )
 })
 
 describe('toCell', () => {

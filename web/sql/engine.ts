@@ -7,12 +7,14 @@ import { type Cell, type Result, toCell } from './result.ts'
 import {
   type Catalog,
   type FileTable,
+  findLimit,
   findNamed,
   findScans,
   isDescription,
   type PublishedDataset,
   type RowFilter,
   type Scan,
+  selectFiles,
   toFileColumns,
   toGroups,
   toStatement,
@@ -80,8 +82,13 @@ export async function startEngine(catalog: Catalog): Promise<Engine> {
   }
 }
 
-/** A file with its loaded parts: columns, and the rows that satisfy one of the filters. */
-interface Load extends Scan {
+/** The loaded part of a file: columns, and the rows that satisfy one of the filters. */
+interface Part extends Pick<Scan, 'columns' | 'filters'> {
+  /** Number of rows from the start of the file; all of them if undefined. */
+  readonly most: number | undefined
+}
+
+interface Load extends Part {
   readonly table: FileTable
 }
 
@@ -94,7 +101,7 @@ function createEngine(
   const tables = new Map<string, FileTable>()
   /** The tables of each dataset's view. */
   const views = new Map<PublishedDataset, readonly FileTable[]>()
-  const loaded = new Map<FileTable, Scan>()
+  const loaded = new Map<FileTable, Part>()
   /** Tables that may have rows. */
   const begun = new Set<FileTable>()
   let created = 0
@@ -127,41 +134,66 @@ function createEngine(
     return findScans(rows.map((row: { explain_value?: unknown }) => String(row.explain_value)).join('\n'), tables)
   }
 
-  /**
-   * Finds the columns and rows of each file that a statement reads. The tables of several files that it reads are
-   * replaced by tables of one file.
-   */
-  async function findLoads(statement: string): Promise<Load[]> {
-    let scans = await explain(statement)
-    const isSplit = (table: FileTable) => scans.has(table.table) && table.files.length > 1
-    const split = [...views].filter(([, all]) => all.some(isSplit))
-    for (const [dataset, all] of split) {
-      const next = all.flatMap((one) => (isSplit(one) ? one.files.map((file) => createTable(dataset, [file])) : [one]))
+  /** Replaces tables of several files by tables of one file. */
+  async function split(groups: ReadonlySet<FileTable>): Promise<void> {
+    for (const [dataset, all] of [...views]) {
+      if (!all.some((one) => groups.has(one))) continue
+      const next = all.flatMap((one) =>
+        groups.has(one) ? one.files.map((file) => createTable(dataset, [file])) : [one],
+      )
       await define(dataset, next)
     }
-    if (split.length > 0) scans = await explain(statement)
-    return [...scans].flatMap(([name, scan]) => {
-      const table = tables.get(name)
-      return table === undefined ? [] : [{ ...scan, table }]
-    })
   }
 
-  const isLoaded = ({ table, columns, filters }: Load) => {
+  /**
+   * Finds the columns and rows of each file that a statement reads. Tables of several files that it reads are split. Of
+   * files that only a `LIMIT` reads, some with enough rows are found, and the tables of the others are emptied.
+   */
+  async function findLoads(statement: string): Promise<Load[]> {
+    const limit = findLimit(statement)
+    for (;;) {
+      const found = [...(await explain(statement))].flatMap(([name, scan]) => {
+        const table = tables.get(name)
+        return table === undefined ? [] : [{ ...scan, most: scan.isLimited ? limit : undefined, table }]
+      })
+      const limited = found.filter(({ most }) => most !== undefined)
+      const ready = limited.find((one) => isLoaded(one) && one.table.files[0].rows >= (limit ?? 0))
+      const candidates = (ready === undefined ? limited : [ready]).flatMap(({ table }) => table.files)
+      const files = selectFiles(candidates, limit ?? 0)
+      const isNeeded = ({ most, table }: Load) => most === undefined || table.files.some((file) => files.has(file))
+      const needed = found.filter(isNeeded)
+      const groups = needed.filter(({ table }) => table.files.length > 1)
+      if (groups.length > 0) {
+        await split(new Set(groups.map(({ table }) => table)))
+        continue
+      }
+      // Rows that an earlier query loaded without some columns would be in the result.
+      for (const one of limited) if (!isNeeded(one) && !isLoaded(one)) await empty(one.table)
+      return needed
+    }
+  }
+
+  async function empty(table: FileTable): Promise<void> {
+    loaded.delete(table)
+    if (begun.delete(table)) await connection.query(`TRUNCATE files.${table.table}`)
+  }
+
+  const isLoaded = ({ table, columns, filters, most }: Load) => {
     const present = loaded.get(table)
     if (present === undefined || ![...columns].every((column) => present.columns.has(column))) return false
+    if (present.most !== undefined && (most === undefined || most > present.most)) return false
     return present.filters === undefined || toKey(present.filters) === toKey(filters)
   }
 
-  const toRequest = ({ table: { dataset, files }, columns, filters }: Load): Omit<ReadRequest, 'isOnlySize'> => ({
-    ...{ url: toAbsolute(`published/${files[0].path}`), bytes: files[0].bytes, filters },
+  const toRequest = ({ table: { dataset, files }, columns, filters, most }: Load): Omit<ReadRequest, 'isOnlySize'> => ({
+    ...{ url: toAbsolute(`published/${files[0].path}`), bytes: files[0].bytes, filters, most },
     columns: toFileColumns(dataset).map((column) => ({ ...column, isNeeded: columns.has(column.name) })),
   })
 
   async function load(one: Load, reader: Reader, signal: AbortSignal): Promise<void> {
     const { table } = one.table
-    loaded.delete(one.table)
     // Removes other rows, rows with fewer columns, and those that an aborted load has inserted.
-    if (begun.has(one.table)) await connection.query(`TRUNCATE files.${table}`)
+    await empty(one.table)
     begun.add(one.table)
     for await (const reply of reader.read({ ...toRequest(one), isOnlySize: false }, signal)) {
       if (!('arrow' in reply)) continue

@@ -33,6 +33,8 @@ export interface ReadRequest {
   readonly columns: readonly { readonly name: string; readonly type: string; readonly isNeeded: boolean }[]
   /** Only rows that satisfy one of the filters are read; undefined for all rows. */
   readonly filters: readonly RowFilter[] | undefined
+  /** Number of rows to read from the start of the file; undefined for all. */
+  readonly most: number | undefined
   /** Only the size of the needed rows is read. */
   readonly isOnlySize: boolean
 }
@@ -213,7 +215,7 @@ function createRows(columns: ReadRequest['columns']) {
 }
 
 async function read(request: ReadRequest): Promise<void> {
-  const { columns, filters, isOnlySize } = request
+  const { columns, filters, most, isOnlySize } = request
   const file = await openFile(request)
   const metadata = withRawDecimals(await parquetMetadataAsync(file, { initialFetchSize: FOOTER_BYTES }))
   const needed = new Set([
@@ -226,6 +228,7 @@ async function read(request: ReadRequest): Promise<void> {
       timestampFromMilliseconds: Number,
       timestampFromMicroseconds: (micros: bigint) => Number(micros / 1000n),
     },
+    ...(most === undefined ? {} : { rowEnd: most }),
     ...(filters === undefined ? {} : { pruningFilter: { $or: filters.map(toPruningFilter) } }),
   }
   const { ranges } = await parquetScan({ ...options, file })

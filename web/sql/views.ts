@@ -154,18 +154,30 @@ export function toViewStatement(dataset: PublishedDataset, tables: readonly File
 /** Strings, quoted names and comments of SQL. */
 const QUOTED = /'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\w*)\$[\s\S]*?\$\1\$|--[^\n]*|\/\*[\s\S]*?\*\//g
 
+/** The text with spaces instead of comments, and letters instead of strings and quoted names. */
+const maskQuoted = (text: string) =>
+  text.replaceAll(QUOTED, (part) => (/^(?:--|\/\*)/.test(part) ? ' ' : 'x').repeat(part.length))
+
 /**
  * The single statement of a text, without its final semicolon.
  * @throws Error if there is none, or more than one: the files of only one statement would be loaded.
  */
 export function toStatement(text: string): string {
-  const bare = text.replaceAll(QUOTED, (part) =>
-    /^(?:--|\/\*)/.test(part) ? ' '.repeat(part.length) : 'x'.repeat(part.length),
-  )
+  const bare = maskQuoted(text)
   const end = bare.trimEnd().replace(/[;\s]+$/, '').length
   if (end === 0) throw new Error('There is no statement to run.')
   if (bare.slice(0, end).includes(';')) throw new Error('Write one statement at a time: there is a semicolon inside.')
   return text.slice(0, end)
+}
+
+/**
+ * The number of rows after which a statement ends: those of its final `LIMIT` and `OFFSET`. Undefined without them, and
+ * with another `LIMIT` in the statement.
+ */
+export function findLimit(statement: string): number | undefined {
+  const bare = maskQuoted(statement).trimEnd()
+  const [, limit, offset = 0] = /\blimit\s+(\d+)(?:\s+offset\s+(\d+))?$/i.exec(bare) ?? []
+  return limit === undefined || bare.match(/\blimit\b/gi)?.length !== 1 ? undefined : Number(limit) + Number(offset)
 }
 
 /** Whether a statement only describes tables, so that it needs no rows and has no plan. */
@@ -196,6 +208,38 @@ export interface Scan {
   readonly columns: ReadonlySet<string>
   /** Rows that satisfy none of the filters are not needed. Undefined: all rows are needed. */
   readonly filters: readonly RowFilter[] | undefined
+  /** Whether the only reader of the rows is a `LIMIT`, so that any rows are enough. */
+  readonly isLimited: boolean
+}
+
+const LIMIT_NODES: readonly string[] = ['LIMIT', 'STREAMING_LIMIT']
+/** Nodes that return a row for each row, without knowing the others. */
+const ROW_NODES: readonly string[] = ['PROJECTION', 'UNION']
+
+const RANGE = /^\w+>='([^']+)'::(DATE|TIMESTAMP) AND \w+<='([^']+)'::\2$/
+const toMs = (text: string) => Date.parse(/^\d+-\d+-\d+$/.test(text) ? text : `${text.replace(' ', 'T')}Z`)
+
+/** Whether a condition of a scan is that of the view, which every row of the table satisfies. */
+function isOwnRange(condition: string, table: FileTable): boolean {
+  const range = toTimeRange(table)
+  const [, from = '', type, to = ''] = RANGE.exec(condition) ?? []
+  if (range === undefined || type === undefined) return false
+  const toBound = (iso: string) => Date.parse(type === 'DATE' ? iso.slice(0, 10) : iso)
+  return toMs(from) === toBound(range.from) && toMs(to) === toBound(range.to)
+}
+
+/** The files that have at least this number of rows together: the smallest one with all of them, or else the longest ones. */
+export function selectFiles(files: readonly PublishedFile[], rows: number): ReadonlySet<PublishedFile> {
+  const [smallest] = files.filter((file) => file.rows >= rows).sort((a, b) => a.bytes - b.bytes)
+  if (smallest !== undefined) return new Set([smallest])
+  const selected = new Set<PublishedFile>()
+  let count = 0
+  for (const file of [...files].sort((a, b) => b.rows - a.rows)) {
+    if (count >= rows) break
+    selected.add(file)
+    count += file.rows
+  }
+  return selected
 }
 
 const TEXT = "'(?:[^']|'')*'"
@@ -220,8 +264,11 @@ function toRowFilter(conditions: readonly string[], isText: (column: string) => 
  */
 export function findScans(plan: string, tables: ReadonlyMap<string, FileTable>): ReadonlyMap<string, Scan> {
   const scans = new Map<string, Scan>()
-  const visit = ({ name = '', children = [], extra_info: facts = {} }: PlanNode) => {
-    children.forEach(visit)
+  let limits = 0
+  const visit = ({ name = '', children = [], extra_info: facts = {} }: PlanNode, isBelowLimit: boolean) => {
+    const isLimit = LIMIT_NODES.includes(name.trim())
+    if (isLimit) limits += 1
+    for (const child of children) visit(child, isLimit || (isBelowLimit && ROW_NODES.includes(name.trim())))
     const [table = ''] = /\bpublished_\d+\b/.exec(facts.Table ?? '') ?? []
     const found = tables.get(table)
     if (found === undefined) return
@@ -242,10 +289,16 @@ export function findScans(plan: string, tables: ReadonlyMap<string, FileTable>):
     scans.set(table, {
       columns: new Set([...(before?.columns ?? []), ...needed]),
       filters: filters === undefined || filter === undefined ? undefined : [...filters, filter],
+      isLimited:
+        isBelowLimit &&
+        isKnown &&
+        before === undefined &&
+        conditions.every((condition) => isOwnRange(condition, found)),
     })
   }
-  ;(JSON.parse(plan) as readonly PlanNode[]).forEach(visit)
-  return scans
+  for (const root of JSON.parse(plan) as readonly PlanNode[]) visit(root, false)
+  // The number of rows is that of the statement's only LIMIT.
+  return limits === 1 ? scans : new Map([...scans].map(([table, scan]) => [table, { ...scan, isLimited: false }]))
 }
 
 /** Questions with their SQL, over datasets of every publication. */

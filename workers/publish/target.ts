@@ -67,10 +67,17 @@ export const whileHeld = (target: Target, { requireHeld }: Lock): Target => ({
   },
 })
 
-/** Row groups of this size are skipped by readers that filter by entity or time. */
+/**
+ * Rows of a row group: two months of 5-minute prices of a token. Readers that filter by entity or time, or need few rows,
+ * skip groups. Smaller ones would make the footer longer than most columns.
+ */
+const GROUP_ROWS = 16_000
+
 const PARQUET = {
   output_format_parquet_compression_method: 'zstd',
-  output_format_parquet_row_group_size: 122_880,
+  output_format_parquet_row_group_size: GROUP_ROWS,
+  // ClickHouse splits only blocks of at least two groups.
+  max_block_size: GROUP_ROWS,
   output_format_parquet_string_as_string: 1,
   output_format_parquet_write_page_index: 1,
   max_execution_time: 0,
