@@ -1,11 +1,17 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
-import { FLOW_KINDS, toDayPrices, toFlowAssets, treasuryFlows } from '../../shared/datasets/treasury-flows.ts'
+import {
+  FLOW_KINDS,
+  toDayPrices,
+  toFlowAssets,
+  toFlowDays,
+  treasuryFlows,
+} from '../../shared/datasets/treasury-flows.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/store.ts'
 import type { CacheReader, Sized } from '../cache/cache.ts'
-import { type AssetFlows, FLOW_SIDES, toAssetKey } from './sums.ts'
+import { type AssetFlows, type AssetKey, FLOW_SIDES, toAssetKey } from './sums.ts'
 
 /** The datasets whose change events change sums of transfers: prices value them. */
 export const FLOW_SOURCES = [treasuryFlows, tokenPrices, daoTreasury] as const
@@ -30,21 +36,15 @@ const dayRow = z.object({
 })
 
 const SIDE = `indexOf(['${FLOW_SIDES.join("', '")}'], multiIf(direction = 'internal', 'internal', direction = 'in' OR leg = 'in', 'in', 'out')) - 1`
-const KIND = `indexOf(['${FLOW_KINDS.join("', '")}'], toString(kind)) - 1`
+const KIND = `indexOf(['${FLOW_KINDS.join("', '")}'], kind) - 1`
 
-/** SQL for the transfers of DAOs by asset, and within an asset by day, kind, side and whether they are part of a swap. Spam is left out. */
-const toDaysSql = (isWanted: string) => `
+/** SQL for the transfers of DAOs by asset, and within an asset by day, kind, side and whether they are part of a swap. */
+const toDaysSql = (isWanted: string, isSelected: string) => `
 SELECT dao, chain, contract_address AS contract, argMax(symbol, last_at) AS symbol, max(decimals) AS decimals,
-  groupArray(day) AS days, groupArray(kind_place) AS kinds, groupArray(side) AS sides, groupArray(is_swapped) AS swapped, groupArray(units) AS units, groupArray(transfers) AS transfers
-FROM
-(
-  SELECT dao, toString(chain) AS chain, contract_address, toUInt32(toDate(recorded_at)) AS day, ${KIND} AS kind_place, ${SIDE} AS side,
-    direction = 'swap' AS is_swapped,
-    toString(sum(base_units)) AS units, count() AS transfers, argMax(symbol, recorded_at) AS symbol, max(decimals) AS decimals,
-    max(recorded_at) AS last_at
-  FROM treasury_flows FINAL WHERE kind != 'spam' AND ${isWanted}
-  GROUP BY dao, chain, contract_address, day, kind_place, side, is_swapped
-)
+  groupArray(toUInt32(day)) AS days, groupArray(${KIND}) AS kinds, groupArray(${SIDE}) AS sides,
+  groupArray(direction = 'swap') AS swapped, groupArray(toString(base_units)) AS units, groupArray(transfers) AS transfers
+FROM (${toFlowDays(isWanted)})
+WHERE ${isSelected}
 GROUP BY dao, chain, contract_address`
 
 const priceRow = z.object({
@@ -57,6 +57,18 @@ const priceRow = z.object({
 /** Longer lists of assets do not fit in a request: the statement then selects them itself. */
 const MOST_ASSETS = 500
 
+/** SQL like that of `toFlowAssets`, with its parameters, for a list of assets; undefined without a list or if it is too long. */
+export function toNamedAssets(assets: readonly AssetKey[] | undefined) {
+  if (assets === undefined || assets.length > MOST_ASSETS) return undefined
+  return {
+    sql: 'SELECT pair.1 AS chain, pair.2 AS contract_address FROM (SELECT arrayJoin(arrayZip({asset_chains: Array(String)}, {asset_contracts: Array(String)})) AS pair)',
+    params: {
+      asset_chains: assets.map(({ chain }) => chain),
+      asset_contracts: assets.map(({ contract }) => contract),
+    },
+  }
+}
+
 /** Estimated memory of an entry, in bytes. */
 const [FLOW_BYTES, ASSET_BYTES] = [160, 400]
 
@@ -67,17 +79,13 @@ async function readPrices(
   ofOwners: { readonly isOwner: string; readonly params: Readonly<Record<string, unknown>> },
 ): Promise<ReadonlyMap<string, ReadonlyMap<number, number>>> {
   if (assets.length === 0) return new Map()
-  const named =
-    'SELECT pair.1 AS chain, pair.2 AS contract_address FROM (SELECT arrayJoin(arrayZip({asset_chains: Array(String)}, {asset_contracts: Array(String)})) AS pair)'
-  const isShort = assets.length <= MOST_ASSETS
+  const named = toNamedAssets(assets)
   const rows = await db.rows({
     name: 'treasury-flow-prices',
     sql: `SELECT chain, contract_address AS contract, groupArray(toUInt32(day)) AS days, groupArray(assumeNotNull(price_usd)) AS prices
-FROM (${toDayPrices(isShort ? named : toFlowAssets(ofOwners.isOwner))})
+FROM (${toDayPrices(named?.sql ?? toFlowAssets(ofOwners.isOwner))})
 GROUP BY chain, contract_address`,
-    params: isShort
-      ? { asset_chains: assets.map(({ chain }) => chain), asset_contracts: assets.map(({ contract }) => contract) }
-      : ofOwners.params,
+    params: named?.params ?? ofOwners.params,
     settings: { max_threads: 1 },
     schema: priceRow,
   })
@@ -104,12 +112,18 @@ function toAssetFlows(
 
 async function readFlows(
   db: Database,
-  select: { readonly isOwner: string; readonly isWanted: string; readonly params: Readonly<Record<string, unknown>> },
+  select: {
+    readonly isOwner: string
+    /** Conditions on the day and on the kind. */
+    readonly isInRange?: string
+    readonly isSelected?: string
+    readonly params: Readonly<Record<string, unknown>>
+  },
 ): Promise<CachedFlows> {
-  const { isOwner, isWanted, params } = select
+  const { isOwner, isInRange = 'true', isSelected = 'true', params } = select
   const rows = await db.rows({
     name: 'treasury-flow-days',
-    sql: toDaysSql(`dao ${isOwner} AND ${isWanted}`),
+    sql: toDaysSql(`dao ${isOwner} AND ${isInRange}`, isSelected),
     params,
     settings: { max_threads: 1 },
     schema: dayRow,
@@ -132,12 +146,12 @@ const sources = { datasets: FLOW_SOURCES.map(({ name }) => name) }
  * changes.
  */
 export async function loadFlows(reader: CacheReader, dao: number): Promise<readonly AssetFlows[]> {
-  const load = (db: Database) => readFlows(db, { isOwner: '= {dao: UInt64}', isWanted: 'true', params: { dao } })
+  const load = (db: Database) => readFlows(db, { isOwner: '= {dao: UInt64}', params: { dao } })
   const { byDao } = await reader.cache.get(`treasury-flows of ${dao}`, sources, load, reader)
   return byDao.get(dao) ?? []
 }
 
-/** Income and spending of all DAOs since a time in Unix milliseconds, by asset and day. */
+/** Income and spending of all DAOs since the start of a day in Unix milliseconds, by asset and day. */
 export async function loadIncomeAndSpending(
   reader: CacheReader,
   from: number,
@@ -145,8 +159,9 @@ export async function loadIncomeAndSpending(
   const load = (db: Database) =>
     readFlows(db, {
       isOwner: 'IS NOT NULL',
-      isWanted: "kind IN ('income', 'spending') AND recorded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')",
-      params: { from },
+      isInRange: 'day >= toDate({from: UInt32})',
+      isSelected: "kind IN ('income', 'spending')",
+      params: { from: from / DAY_MS },
     })
   return (await reader.cache.get(`treasury-flows since ${from}`, sources, load, reader)).byDao
 }

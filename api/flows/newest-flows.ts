@@ -1,6 +1,10 @@
+import { z } from 'zod'
 import { toFlowAssets, withPrices } from '../../shared/datasets/treasury-flows.ts'
+import type { Database } from '../../shared/store/store.ts'
 import { defineKeyset, type Keyset } from '../formats/formats.ts'
+import { toNamedAssets } from './day-flows.ts'
 import type { FlowSelection } from './selection.ts'
+import type { AssetKey } from './sums.ts'
 
 /** The columns that identify a transfer of a DAO: the sorting key of the table. */
 export const FLOW_IDENTITY = [
@@ -31,35 +35,95 @@ export const NEWEST_FLOWS_FIRST: Keyset = defineKeyset(
 
 const NEWEST = FLOW_IDENTITY.map((column) => `${column} DESC`).join(', ')
 
-const IS_ON_PAGE = 'recorded_at >= farthest'
+/** What the prices of a page depend on. */
+interface PageBounds {
+  /** No transfer of the page is before this moment, in Unix milliseconds. */
+  readonly since: number
+  readonly assets: readonly AssetKey[]
+}
+
+/** A time after every transfer, within the range of ClickHouse's DateTime. */
+const AFTER_ALL = Date.UTC(2100, 0)
+
+const boundsRow = z.object({
+  since: z.int(),
+  assets: z.array(z.tuple([z.string(), z.string()])),
+})
 
 /**
- * A page of the selected transfers, newest first: `page_key`, `as_of` and `record`. FINAL, which removes replaced rows, reads
- * all columns of a range. The first part therefore finds how far back the page reaches, from the columns of the filters
- * alone. Prices are read only of that range.
+ * Reads a transfer from the end of the sorting key at a time, and no further than the page reaches. FINAL would read and merge
+ * all columns of the key of all transfers. The newest version of a transfer is the first of its identity. Larger blocks, and
+ * blocks that are read ahead, would be most of the work.
  */
-export function toNewestPage({ isInRange, isSelected, isWorth }: FlowSelection, after: string, record: string): string {
-  const isWanted = `dao = {dao: UInt64} AND ${isInRange} AND ${isSelected}${NEWEST_FLOWS_FIRST.isAfter(after)}`
+const FROM_THE_END = { max_threads: 1, max_block_size: 1024, read_in_order_use_buffering: 0 }
+
+/** SQL for the order of insertion of a row's part, `all_<first block>_<last block>_<level>`: of equal versions, FINAL takes the last. */
+const BLOCK = "toUInt64(splitByChar('_', _part)[2])"
+
+/** Finds how far back a page reaches, and its assets, from the columns of the key and of the filters alone. */
+export async function findPageBounds(
+  db: Database,
+  { isInRange, isSelected, isWorth, params }: FlowSelection,
+  { after, ...page }: { readonly after: string; readonly dao: number; readonly limit: number },
+): Promise<PageBounds | undefined> {
   // With a least value the page is known only after the join with the prices.
-  const [farthest, limit] =
-    isWorth === undefined
-      ? [
-          `SELECT if(count() = 0, toDateTime64('2100-01-01', 3, 'UTC'), min(recorded_at)) FROM
+  if (isWorth !== undefined) return undefined
+  const [bounds] = await db.rows({
+    name: 'treasury-flows-bounds',
+    sql: `SELECT toUnixTimestamp64Milli(min(recorded_at)) AS since, groupUniqArray((toString(chain), contract_address)) AS assets FROM
+(
+  SELECT recorded_at, chain, contract_address FROM
   (
-    SELECT recorded_at FROM treasury_flows FINAL WHERE ${isWanted} ORDER BY recorded_at DESC LIMIT {limit: UInt32}
-  )`,
-          `
+    SELECT * FROM treasury_flows WHERE dao = {dao: UInt64} AND ${isInRange}${NEWEST_FLOWS_FIRST.isAfter(after)}
+    ORDER BY dao DESC, ${NEWEST}, collected_at DESC, ${BLOCK} DESC
+    LIMIT 1 BY dao, ${FLOW_IDENTITY.join(', ')}
+  )
+  WHERE ${isSelected}
+  LIMIT {limit: UInt32}
+)`,
+    params: { ...params, ...page, ...(after === '' ? {} : { after }) },
+    settings: FROM_THE_END,
+    schema: boundsRow,
+  })
+  const { since = 0, assets = [] } = bounds ?? {}
+  // Without transfers the page is empty, and nothing is read for it.
+  return {
+    since: assets.length === 0 ? AFTER_ALL : since,
+    assets: assets.map(([chain, contract]) => ({ chain, contract })),
+  }
+}
+
+/**
+ * A page of the selected transfers, newest first: its SQL, with `page_key`, `as_of` and `record`, and the parameters. FINAL,
+ * which removes replaced rows, and the prices are read only of the range of the page.
+ */
+export function toNewestPage(
+  { isInRange, isSelected, isWorth }: FlowSelection,
+  {
+    after,
+    record,
+    bounds,
+  }: { readonly after: string; readonly record: string; readonly bounds: PageBounds | undefined },
+): { readonly sql: string; readonly params: Readonly<Record<string, unknown>> } {
+  const since = bounds === undefined ? '{from: Int64}' : '{since: Int64}'
+  const farthest = `fromUnixTimestamp64Milli(${since}, 'UTC')`
+  const limit =
+    isWorth === undefined
+      ? `
     ORDER BY ${NEWEST}
-    LIMIT {limit: UInt32}`,
-        ]
-      : ["SELECT fromUnixTimestamp64Milli({from: Int64}, 'UTC')", '']
+    LIMIT {limit: UInt32}`
+      : ''
+  const isOnPage = `${isInRange} AND recorded_at >= ${farthest}`
   const rows = `
     SELECT *, ${NEWEST_FLOWS_FIRST.place} AS page_key FROM treasury_flows FINAL
-    WHERE ${isWanted} AND ${IS_ON_PAGE}${limit}`
-  const assets = toFlowAssets('= {dao: UInt64}', `${isInRange} AND ${IS_ON_PAGE}`)
-  return `WITH (${farthest}) AS farthest
-SELECT f.recorded_at AS as_of, f.page_key AS page_key, ${record} AS record
-${withPrices('= {dao: UInt64}', rows, assets, 'farthest')}${isWorth === undefined ? '' : `\nWHERE ${isWorth}`}
+    WHERE dao = {dao: UInt64} AND ${isOnPage} AND ${isSelected}${NEWEST_FLOWS_FIRST.isAfter(after)}${limit}`
+  const named = toNamedAssets(bounds?.assets)
+  const assets = named?.sql ?? toFlowAssets('= {dao: UInt64}', isOnPage)
+  return {
+    sql: `SELECT f.recorded_at AS as_of, f.page_key AS page_key, ${record} AS record
+${withPrices('= {dao: UInt64}', rows, assets, farthest)}${isWorth === undefined ? '' : `\nWHERE ${isWorth}`}
 ORDER BY page_key DESC
-LIMIT {limit: UInt32}`
+LIMIT {limit: UInt32}`,
+    params: { ...named?.params, ...(bounds === undefined ? {} : { since: bounds.since }) },
+  }
 }

@@ -8,6 +8,7 @@ import {
   fromFlows,
   MOST_LABEL,
   TREASURY_FLOW_VALUES,
+  toFlowDays,
 } from '../../shared/datasets/treasury-flows.ts'
 import { toChainParams } from '../../shared/datasets/treasury-holdings.ts'
 import { END_OF_TIME, isWithin, type TimeRange } from '../../shared/intervals.ts'
@@ -94,6 +95,8 @@ export interface FlowSelection {
   readonly isSelected: string
   /** SQL of the filter by value, which needs prices; undefined if the query has none. */
   readonly isWorth: string | undefined
+  /** Whether the sums of days have all columns of the conditions, and all selected transfers. */
+  readonly isOfDays: boolean
   readonly params: Readonly<Record<string, unknown>>
 }
 
@@ -132,7 +135,12 @@ export function selectFlows(query: FlowQuery, registry: Registry): FlowSelection
   add('counterparty', counterparty, 'counterparty = {counterparty: String}')
   const isWorth = minUsd === undefined ? undefined : `ifNull(${FLOW_VALUES.valueUsd} >= {min_usd: Float64}, false)`
   if (isWorth !== undefined) params.min_usd = minUsd
-  return { isInRange: isWithin('recorded_at'), isSelected: conditions.join(' AND ') || 'true', isWorth, params }
+  const isOfDays =
+    spam !== 'true' &&
+    kind !== 'spam' &&
+    [query.start, query.end, category, wallet, counterparty, minUsd].every((one) => one === undefined)
+  const isSelected = conditions.join(' AND ') || 'true'
+  return { isInRange: isWithin('recorded_at'), isSelected, isWorth, isOfDays, params }
 }
 
 /** SQL for all selected transfers, as `fromFlows`. */
@@ -141,7 +149,8 @@ export const fromSelection = ({ isInRange, isSelected, isWorth }: FlowSelection)
 
 /** SQL for the number of selected transfers. */
 export const toCountSql = (selection: FlowSelection): string => {
-  const { isInRange, isSelected, isWorth } = selection
+  const { isInRange, isSelected, isWorth, isOfDays } = selection
+  if (isOfDays) return `SELECT sum(transfers) AS total FROM (${toFlowDays('dao = {dao: UInt64}')}) WHERE ${isSelected}`
   return isWorth === undefined
     ? `SELECT count() AS total FROM treasury_flows FINAL WHERE dao = {dao: UInt64} AND ${isInRange} AND ${isSelected}`
     : `SELECT count() AS total ${fromSelection(selection)}`

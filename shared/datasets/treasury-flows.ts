@@ -57,6 +57,39 @@ export type TreasuryFlowRow = z.infer<typeof treasuryFlowRow>
 export const isWallet = ({ address, role = 'wallet' }: Treasury): boolean =>
   role === 'wallet' && /^0x[0-9a-f]{40}$/.test(address)
 
+/**
+ * The sums of each day that the inserted rows touch, and of other days of the read DAOs whose stored sums are not those of
+ * their transfers: a killed run or a process of an older version may have inserted transfers without their sums.
+ */
+const TREASURY_FLOW_DAYS = `
+INSERT INTO treasury_flow_days (dao, day, sums, version)
+SELECT dao, day,
+  arraySort(groupArrayIf(tuple(chain, contract_address, kind, direction, leg, symbol, decimals, base_units, transfers, last_at), kind != 'spam')) AS sums,
+  bitShiftLeft(toUInt128(sum(transfers)), 64) + toUInt128(sum(collected)) AS version
+FROM
+(
+  SELECT f.dao AS dao, toDate(f.recorded_at) AS day, toString(f.kind) AS kind, toString(f.direction) AS direction, toString(f.leg) AS leg,
+    if(f.kind = 'spam', '', toString(f.chain)) AS chain, if(f.kind = 'spam', '', f.contract_address) AS contract_address,
+    argMax(f.symbol, f.recorded_at) AS symbol, max(f.decimals) AS decimals, sum(f.base_units) AS base_units, count() AS transfers,
+    max(f.recorded_at) AS last_at, sum(toUnixTimestamp64Milli(f.collected_at)) AS collected,
+    max(f.dao IN {entities: Array(UInt64)} AND f.recorded_at >= {from: DateTime64(3, 'UTC')} AND f.recorded_at <= {to: DateTime64(3, 'UTC')}) AS is_touched
+  FROM treasury_flows AS f FINAL
+  WHERE f.dao IN {read: Array(UInt64)} OR (f.dao IN {entities: Array(UInt64)}
+    AND f.recorded_at >= toStartOfDay({from: DateTime64(3, 'UTC')}) AND f.recorded_at < toStartOfDay({to: DateTime64(3, 'UTC')}) + INTERVAL 1 DAY)
+  GROUP BY dao, day, kind, direction, leg, chain, contract_address
+)
+GROUP BY dao, day
+HAVING max(is_touched) OR (dao, day, version) NOT IN (SELECT dao, day, version FROM treasury_flow_days FINAL)`
+
+/**
+ * SQL for the sums of transfers by day, without spam: `dao`, `day` and the members of an element. `isWanted` is a condition
+ * on `dao` and `day`.
+ */
+export const toFlowDays = (isWanted: string): string => `
+  SELECT dao, day, one.chain AS chain, one.contract_address AS contract_address, one.kind AS kind, one.direction AS direction, one.leg AS leg,
+    one.symbol AS symbol, one.decimals AS decimals, one.base_units AS base_units, one.transfers AS transfers, one.last_at AS last_at
+  FROM (SELECT dao, day, sums FROM treasury_flow_days FINAL WHERE ${isWanted}) ARRAY JOIN sums AS one`
+
 /** Transfers into and out of the treasuries of every live DAO with a wallet. */
 export const treasuryFlows = defineDataset({
   name: 'treasury-flows',
@@ -70,6 +103,7 @@ export const treasuryFlows = defineDataset({
   isCollected: true,
   resumes: true,
   hasHistory: true,
+  derive: [{ name: 'treasury-flow-days', sql: TREASURY_FLOW_DAYS, isFull: true }],
   series: { table: 'treasury_flows', entity: 'dao', time: 'recorded_at', source: 'provider' },
 })
 

@@ -1,6 +1,7 @@
 import { DAY_MS } from '../../shared/intervals.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import { storeMarket } from '../support/market.ts'
+import { deriveFlowDays } from '../support/stored-flows.ts'
 import { withApi } from './api-process.ts'
 import { createClient, type RecordedRequest, requireGood, toP95 } from './arrivals.ts'
 import { atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define-benchmark.ts'
@@ -90,6 +91,10 @@ async function measure(database: BenchDatabase, enginePid: number, { quick, say 
 WHERE dao = {dao: UInt64} AND recorded_at >= fromUnixTimestamp64Milli({until: Int64}, 'UTC') - INTERVAL 3 DAY`,
       params: { dao: dao.key, until },
     })
+  await deriveFlowDays(
+    db,
+    chosen.map(({ dao }) => dao.key),
+  )
   await storePrices(
     database,
     chosen.map(({ dao }) => dao),

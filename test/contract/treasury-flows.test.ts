@@ -2,11 +2,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { HoldingRow } from '../../shared/datasets/treasury.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { SEED } from '../support/cases.ts'
 import { createTestConfig } from '../support/database.ts'
 import { getDao, getToken } from '../support/entities.ts'
 import { connectTo } from '../support/mcp.ts'
 import { toNext } from '../support/next-page.ts'
-import { storeReadDays, toFlow, toFlowAddress } from '../support/stored-flows.ts'
+import { createRandom } from '../support/random.ts'
+import { storeFlowRows, storeReadDays, toFlow, toFlowAddress } from '../support/stored-flows.ts'
 
 const DAY = 86_400_000
 const NOW = Date.parse('2026-07-01T12:00:00Z')
@@ -116,7 +118,7 @@ beforeAll(async () => {
       base_units: '1',
     }),
   ]
-  await writer.insert({ table: 'treasury_flows', rows })
+  await storeFlowRows(writer, rows)
   await writer.insert({
     table: 'dao_treasuries',
     rows: [
@@ -239,10 +241,53 @@ describe(FLOWS, () => {
       at: '2026-06-01T00:00:00.000Z',
       base_units: '5',
     })
-    await writer.insert({ table: 'treasury_flows', rows: [row] })
-    await writer.insert({ table: 'treasury_flows', rows: [{ ...row, kind: 'investment', rule: 'protocol' }] })
+    await storeFlowRows(writer, [row])
+    await storeFlowRows(writer, [{ ...row, kind: 'investment', rule: 'protocol' }])
     expect(await get(`${FLOWS}?id=${compound.id}`)).toMatchObject([{ kind: 'investment' }])
     expect(await get(`${FLOWS}?id=${compound.id}&kind=income`)).toEqual([])
+  })
+
+  it('pages over transfers that were stored several times, with equal times and corrected kinds', async () => {
+    const { writer, registry } = database
+    const dao = getDao(registry, 'lido')
+    const random = createRandom(SEED)
+    const kinds = ['spam', 'income', 'spending', 'mint'] as const
+    const newest = new Map<number, (typeof kinds)[number]>()
+    const toTransfer = (n: number, kind: (typeof kinds)[number]) =>
+      // Up to four transfers have the same time.
+      toFlow(1000 + n, {
+        ...{ dao: dao.key, wallet: ALICE, counterparty: BOB, kind, base_units: '1' },
+        // Not of the kind, so that a correction is the same transfer.
+        ...{ sender: BOB, recipient: ALICE },
+        at: new Date(Date.parse('2026-06-20') + (n >> 2) * 60_000).toISOString(),
+      })
+    for (let run = 0; run < 4; run += 1) {
+      const rows = Array.from({ length: 60 }, (_, n) => n).filter(() => random.chance(0.6))
+      const own = rows.map((n) => [n, random.pick(kinds)] as const)
+      for (const [n, kind] of own) newest.set(n, kind)
+      // Rows that are decoded again have the time of their run: the last inserted one counts.
+      const rowsOfRun = own.map(([n, kind]) => toTransfer(n, kind))
+      await storeFlowRows(writer, rowsOfRun, { collected_at: '2026-06-30T00:00:00.000Z' })
+    }
+    for (const [query, isWanted] of [
+      ['', (kind: string) => kind !== 'spam'],
+      ['&kind=income', (kind: string) => kind === 'income'],
+      ['&spam=true&end=2026-06-20T00:10:00Z', () => true],
+      [`&counterparty=${BOB}`, (kind: string) => kind !== 'spam'],
+    ] as const) {
+      const last = query.includes('end=') ? 40 : 60
+      const wanted = [...newest].filter(([n, kind]) => n < last && isWanted(kind))
+      const expected = wanted.sort(([a], [b]) => b - a).map(([n, kind]) => `${(1000 + n).toString(16)} ${kind}`)
+      const paged: string[] = []
+      for (let next: string | undefined = `?id=${dao.id}&limit=7${query}`; next !== undefined; ) {
+        const { text, headers } = await open(`${FLOWS}${next}`)
+        expect(headers.get('x-total-count')).toBe(String(expected.length))
+        for (const { transactionHash, kind } of JSON.parse(text) as Item[])
+          paged.push(`${String(transactionHash).replace(/^0x0*/, '')} ${kind}`)
+        next = toNext(headers.get('link'))
+      }
+      expect(paged).toEqual(expected)
+    }
   })
 
   it('is empty for a DAO without transfers', async () => {

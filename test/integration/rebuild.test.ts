@@ -4,6 +4,7 @@ import type { Config } from '../../shared/config/config.ts'
 import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { dexTrades } from '../../shared/datasets/dex-trades.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { treasuryFlows } from '../../shared/datasets/treasury-flows.ts'
 import type { Database } from '../../shared/store/store.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { type RebuildOptions, rebuild } from '../../workers/rebuild/rebuild.ts'
@@ -92,7 +93,7 @@ const withInsertAtSwap = (): Database => ({
 
 describe('tables that can be rebuilt', () => {
   it('are the roll-ups and derived tables with stored sources', async () => {
-    const all = await findRollUps(db, config.clickhouse.database, [tokenPrices, dexTrades])
+    const all = await findRollUps(db, config.clickhouse.database, [tokenPrices, dexTrades, treasuryFlows])
     const named = all.map(({ table, raw, entity }) => `${table} from ${raw} by ${entity}`)
     expect(named).toEqual(
       expect.arrayContaining([
@@ -100,6 +101,7 @@ describe('tables that can be rebuilt', () => {
         'dex_trade_days from dex_trades by token',
         'dex_trade_parties from dex_trades by token',
         'dex_data from dex_trades by token',
+        'treasury_flow_days from treasury_flows by dao',
       ]),
     )
     expect(named.filter((name) => /^token_(prices|quotes) /.test(name))).toEqual([])

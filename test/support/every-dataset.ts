@@ -3,7 +3,7 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/store.ts'
 import { storeMarket } from './market.ts'
 import { storeQuotes } from './quotes.ts'
-import { storeReadDays, toFlow } from './stored-flows.ts'
+import { storeFlowRows, storeReadDays, toFlow } from './stored-flows.ts'
 
 const DAY = 86_400_000
 
@@ -252,7 +252,7 @@ async function storeFlows(db: Database, dao: number, now: number): Promise<void>
       ...(n % 4 === 0 ? { contract_address: address(3), symbol: 'LP,2' } : {}),
     }),
   )
-  await db.insert({ table: 'treasury_flows', rows })
+  await storeFlowRows(db, rows)
   const midnight = now - (now % DAY)
   await storeReadDays(db, dao, midnight - 60 * DAY, midnight)
 }

@@ -18,7 +18,7 @@ import { createTestConfig } from './database.ts'
 import { storeEveryDataset } from './every-dataset.ts'
 import { storeQuotes } from './quotes.ts'
 import { silent } from './silent.ts'
-import { toFlow } from './stored-flows.ts'
+import { storeFlowRows, toFlow } from './stored-flows.ts'
 
 /** The months before and after the first of March have rows. */
 export const NOW = Date.parse('2024-03-03T12:02:30Z')
@@ -148,7 +148,7 @@ async function storePaidFlows(db: Database, registry: Registry): Promise<void> {
     ...{ symbol: 'USDC', decimals: 6, base_units: '2500000', kind: 'spending' as const },
   }
   const rows = [toFlow(100, flow), toFlow(101, { ...flow, kind: 'spam', rule: 'zero-quantity', base_units: '0' })]
-  await db.insert({ table: 'treasury_flows', rows })
+  await storeFlowRows(db, rows)
 }
 
 /** A value of a published file as a number; null stays null. */

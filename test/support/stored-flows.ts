@@ -1,3 +1,4 @@
+import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import type { TreasuryFlowRow } from '../../shared/datasets/treasury-flows.ts'
 import { treasuryFlows } from '../../shared/datasets/treasury-flows.ts'
 import { addCoverage } from '../../shared/ledger/tables.ts'
@@ -25,6 +26,22 @@ export function toFlow(
     direction: isOut ? 'out' : 'in',
     ...own,
   }
+}
+
+/** Stores transfers and the sums of their days, as a run does. */
+export async function storeFlowRows(
+  db: Database,
+  rows: readonly TreasuryFlowRow[],
+  every: Readonly<Record<string, unknown>> = {},
+): Promise<void> {
+  await db.insert({ table: 'treasury_flows', rows, every })
+  await deriveFlowDays(db, [...new Set(rows.map(({ dao }) => dao))])
+}
+
+/** Computes the sums of all days of DAOs whose transfers were stored by other means. */
+export async function deriveFlowDays(db: Database, daos: readonly number[]): Promise<void> {
+  const params = toDeriveParams({ entities: daos, read: [], slot: 0 })
+  for (const { name, sql } of treasuryFlows.derive ?? []) await db.command({ name, sql, params })
 }
 
 /** Marks the transfers of days as read: those that start in a range in Unix milliseconds. */

@@ -8,6 +8,9 @@ const RECEIVED = '0x3d0ce9bfc3ed7d6862dbb28b2dea94561fe714a1b4d019aa8af39730d1ad
 const SUCCESS = '0x442e715f626346e8c54381002da614f62bee8d27386535b2521ec8540898556e'
 const FAILURE = '0x23428b18acfb3ea64b08dc0c1d296ea9c09702c09083ca5272e64d115b687d23'
 const EXECUTED = '0x66753cd2356569ee081232e3be8909b950e0a76c1f8460c3a5e3c2be32b11bed'
+const MODULE_SUCCESS = '0x6895c13664aa4f67288b25d7a21d7aaa34916e355fb9b6fae0a139a9085becb8'
+const EXECUTED_BY_MODULE = '0xb648d3644f584ed1c2232d53c46d87e693586486ad0d1175f8656013110b714e'
+const MODULE_FAILURE = toEventSelector('event ExecutionFromModuleFailure(address)')
 const TRANSFER = toEventSelector('event Transfer(address,address,uint256)')
 
 const [SAFE, OTHER, PAYEE, RELAYER, TOKEN] = ['a', 'b', 'c', 'd', 'e'].map((digit) => `0x${digit.repeat(40)}`) as [
@@ -46,6 +49,15 @@ const executed = (...call: Parameters<typeof callOf>) => log([EXECUTED], dataOf(
 const success = (payment = 0n) => log([SUCCESS], dataOf(HASH, payment))
 const indexedSuccess = (payment = 0n) => log([SUCCESS, `0x${HASH}`], dataOf(payment))
 
+/** The call of a module, with a text of 5 bytes. */
+const moduleCallOf = (module: string, to: string, value: bigint, operation = 0) => [
+  ...[module, to, value, 5 * 32, operation],
+  ...[5, 'abcdef0123'.padEnd(64, '0')],
+]
+const byModule = (...call: Parameters<typeof moduleCallOf>) =>
+  log([EXECUTED_BY_MODULE], dataOf(...moduleCallOf(...call)))
+const moduleSuccess = (module: string) => log([MODULE_SUCCESS, `0x${word(module)}`], '0x')
+
 const decode = (logs: readonly TimedLog[]) =>
   decodeTransfers(logs, { chain: 'base', wrapper: undefined, provider: 'node' })
 const paymentsOf = (...logs: readonly TimedLog[]) =>
@@ -60,8 +72,10 @@ describe('events of a Safe', () => {
         'ExecutionSuccess(bytes32,uint256)',
         'ExecutionFailure(bytes32,uint256)',
         `SafeMultiSigTransaction(${call})`,
+        'ExecutionFromModuleSuccess(address)',
+        'SafeModuleTransaction(address,address,uint256,bytes,uint8)',
       ].map((signature) => toEventSelector(`event ${signature}`)),
-    ).toEqual([RECEIVED, SUCCESS, FAILURE, EXECUTED])
+    ).toEqual([RECEIVED, SUCCESS, FAILURE, EXECUTED, MODULE_SUCCESS, EXECUTED_BY_MODULE])
   })
 
   it('have the coins that a Safe received', () => {
@@ -106,6 +120,71 @@ describe('events of a Safe', () => {
     const arrival = received(SAFE, 5n, { address: OTHER })
     expect(paymentsOf(executed(OTHER, 5n), arrival, success())).toEqual([[SAFE, OTHER, 5n]])
     expect(paymentsOf(executed(PAYEE, 5n), success(), executed(PAYEE, 5n), success())).toHaveLength(2)
+  })
+})
+
+describe('calls of the modules of a Safe', () => {
+  it('have the coins that a module paid, and that the Safe acted', () => {
+    const logs = [byModule(RELAYER, PAYEE, 10n ** 30n), moduleSuccess(RELAYER)]
+    expect(paymentsOf(...logs)).toEqual([[SAFE, PAYEE, 10n ** 30n]])
+    expect([...(decode(logs).actedIn.get(TX) ?? [])]).toEqual([SAFE])
+  })
+
+  it('have no payment of a call that failed, was delegated, moved nothing or has no result of its module', () => {
+    const failure = log([MODULE_FAILURE, `0x${word(RELAYER)}`], '0x')
+    expect(paymentsOf(byModule(RELAYER, PAYEE, 5n), later(failure))).toEqual([])
+    expect(decode([byModule(RELAYER, PAYEE, 5n), later(failure)]).actedIn.size).toBe(0)
+    expect(paymentsOf(byModule(RELAYER, PAYEE, 5n, 1), moduleSuccess(RELAYER))).toEqual([])
+    expect(paymentsOf(byModule(RELAYER, PAYEE, 0n), moduleSuccess(RELAYER))).toEqual([])
+    expect(paymentsOf(byModule(RELAYER, PAYEE, 5n))).toEqual([])
+    expect(paymentsOf(byModule(RELAYER, PAYEE, 5n), moduleSuccess(OTHER))).toEqual([])
+  })
+
+  it('have no payment of a plain Safe, which logs only the result, but the Safe acted', () => {
+    const { transfers, actedIn } = decode([moduleSuccess(RELAYER)])
+    expect([transfers, [...(actedIn.get(TX) ?? [])]]).toEqual([[], [SAFE]])
+  })
+
+  it('have each payment once if calls are nested in each other', () => {
+    expect(
+      paymentsOf(
+        executed(RELAYER, 1n),
+        byModule(RELAYER, PAYEE, 2n),
+        byModule(RELAYER, OTHER, 3n),
+        byModule(TOKEN, PAYEE, 4n),
+        moduleSuccess(TOKEN),
+        log([MODULE_FAILURE, `0x${word(RELAYER)}`], '0x'),
+        moduleSuccess(RELAYER),
+        success(),
+      ),
+    ).toEqual([
+      [SAFE, RELAYER, 1n],
+      [SAFE, PAYEE, 4n],
+      [SAFE, PAYEE, 2n],
+    ])
+  })
+
+  it('have a payment between two Safes once', () => {
+    const arrival = received(SAFE, 5n, { address: OTHER })
+    expect(paymentsOf(byModule(RELAYER, OTHER, 5n), arrival, moduleSuccess(RELAYER))).toEqual([[SAFE, OTHER, 5n]])
+  })
+
+  const whole = dataOf(...moduleCallOf(RELAYER, PAYEE, 5n))
+  it.each([
+    ['truncated to nothing', [EXECUTED_BY_MODULE], '0x'],
+    ['truncated after the operation', [EXECUTED_BY_MODULE], whole.slice(0, 2 + 5 * 64)],
+    ['with a topic too many', [EXECUTED_BY_MODULE, `0x${word(PAYEE)}`], whole],
+  ])('are no payment if the call is %s', (_, topics, data) => {
+    expect(paymentsOf(log(topics, data), moduleSuccess(RELAYER))).toEqual([])
+  })
+
+  it.each([
+    ['without a module', [MODULE_SUCCESS], '0x'],
+    ['with a topic too many', [MODULE_SUCCESS, `0x${word(RELAYER)}`, `0x${word(RELAYER)}`], '0x'],
+    ['with data', [MODULE_SUCCESS, `0x${word(RELAYER)}`], dataOf(0)],
+  ])('are no success if the result is %s', (_, topics, data) => {
+    const { transfers, actedIn } = decode([byModule(RELAYER, PAYEE, 5n), log(topics, data)])
+    expect([transfers, actedIn.size]).toEqual([[], 0])
   })
 })
 
@@ -171,7 +250,7 @@ describe('malformed events of a Safe', () => {
     for (let round = 0; round < rounds; round += 1) {
       const logs = Array.from({ length: 1 + below(6) }, () => {
         const topics = [
-          pick([RECEIVED, SUCCESS, FAILURE, EXECUTED, TRANSFER]),
+          pick([RECEIVED, SUCCESS, FAILURE, EXECUTED, MODULE_SUCCESS, EXECUTED_BY_MODULE, TRANSFER]),
           ...Array.from({ length: below(4) }, () => `0x${hex(64)}`),
         ]
         const data = chance(0.3) ? whole.slice(0, 2 + 2 * below(whole.length / 2)) : `0x${hex(2 * below(500))}`

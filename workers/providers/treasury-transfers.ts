@@ -212,7 +212,7 @@ const toUnserved = ({ chain }: Unit) =>
 const toTokensOnly = (chains: readonly string[]) =>
   new DataError(
     'provider_unconfigured',
-    `no native transfers of ${chains.join(', ')}: a node has only tokens; set ETHERSCAN_API_KEY or BLOCKSCOUT_API_KEY, and their chains`,
+    `no native transfers of ${chains.join(', ')}: a node has only tokens and payments that Safes log; set ETHERSCAN_API_KEY or BLOCKSCOUT_API_KEY, and their chains`,
   )
 
 /** Reports the outcome of each DAO: of all its chains together. The rows of the chains that were read are stored anyway. */

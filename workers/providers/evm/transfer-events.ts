@@ -19,9 +19,18 @@ const FAILURE = toTopic('ExecutionFailure(bytes32,uint256)')
 const EXECUTED = toTopic(
   'SafeMultiSigTransaction(address,uint256,bytes,uint8,uint256,uint256,uint256,address,address,bytes,bytes)',
 )
+const MODULE_SUCCESS = toTopic('ExecutionFromModuleSuccess(address)')
+const MODULE_FAILURE = toTopic('ExecutionFromModuleFailure(address)')
+const EXECUTED_BY_MODULE = toTopic('SafeModuleTransaction(address,address,uint256,bytes,uint8)')
+
+/** The events with which a Safe logs calls and their results: those of its owners, and those of its modules. */
+const CALL_TOPICS: readonly string[] = [SUCCESS, FAILURE, EXECUTED]
+const MODULE_TOPICS: readonly string[] = [MODULE_SUCCESS, MODULE_FAILURE, EXECUTED_BY_MODULE]
+
+const EXECUTION_TOPICS = [...CALL_TOPICS, ...MODULE_TOPICS]
 
 export const WRAP_TOPICS = [DEPOSIT, WITHDRAWAL]
-export const SAFE_TOPICS = [RECEIVED, SUCCESS, FAILURE, EXECUTED]
+export const SAFE_TOPICS = [RECEIVED, ...EXECUTION_TOPICS]
 
 /** A log with the time of its block, in Unix seconds. */
 export interface TimedLog extends RpcLog {
@@ -52,14 +61,12 @@ export function decodeTransfers(logs: readonly TimedLog[], origin: LogOrigin): D
     if (token !== undefined) tokens.push(token)
     if (log.topics[0] === RECEIVED) received.push(...decodeReceived(log, origin))
   }
-  const ofSafes = inOrder.filter(
-    ({ topics: [first = ''] }) => first === SUCCESS || first === FAILURE || first === EXECUTED,
-  )
+  const ofSafes = inOrder.filter(({ topics: [first = ''] }) => EXECUTION_TOPICS.includes(first))
   for (const own of groupBy(ofSafes, ({ address, transactionHash }) => `${address} ${transactionHash}`).values()) {
-    const executed = decodeExecutions(own, origin)
-    sent.push(...executed.transfers)
+    const decoded = [decodeExecutions(own, origin), decodeModules(own, origin)]
+    for (const { transfers } of decoded) sent.push(...transfers)
     const [log] = own
-    if (log === undefined || !executed.hasSucceeded) continue
+    if (log === undefined || !decoded.some(({ hasSucceeded }) => hasSucceeded)) continue
     const actors = actedIn.get(log.transactionHash) ?? new Set()
     actedIn.set(log.transactionHash, actors.add(log.address))
   }
@@ -112,6 +119,13 @@ function decodeReceived(log: TimedLog, origin: LogOrigin): Transfer[] {
   return [toTransfer(log, origin, { contractAddress: '', ...parties })]
 }
 
+/** The native payment of a Safe to the address in a word, if there is one. */
+function toPayment(log: TimedLog, origin: LogOrigin, word: string | undefined, baseUnits: bigint): Transfer[] {
+  const recipient = toAddress(word)
+  if (baseUnits === 0n || recipient === ZERO_ADDRESS) return []
+  return [toTransfer(log, origin, { contractAddress: '', sender: log.address, recipient, baseUnits })]
+}
+
 /** Positions of the members of `SafeMultiSigTransaction` in its data. */
 const [TO, VALUE, OPERATION, GAS_TOKEN, REFUND_RECEIVER] = [0, 1, 3, 7, 8]
 const CALL = 0n
@@ -125,7 +139,8 @@ function decodeExecutions(logs: readonly TimedLog[], origin: LogOrigin) {
   let hasSucceeded = false
   let call: readonly string[] | undefined
   for (const log of logs) {
-    const [first] = log.topics
+    const [first = ''] = log.topics
+    if (!CALL_TOPICS.includes(first)) continue
     const words = wordsOf(log)
     if (first === EXECUTED) {
       call = log.topics.length === 1 && words.length >= EXECUTED_WORDS ? words : undefined
@@ -133,11 +148,8 @@ function decodeExecutions(logs: readonly TimedLog[], origin: LogOrigin) {
     }
     // The hash of a result is its second topic or its first word.
     if (log.topics.length > 2 || log.topics.length + words.length !== 3) continue
-    const pay = (word: string | undefined, baseUnits: bigint) => {
-      const recipient = toAddress(word)
-      if (baseUnits > 0n && recipient !== ZERO_ADDRESS)
-        transfers.push(toTransfer(log, origin, { contractAddress: '', sender: log.address, recipient, baseUnits }))
-    }
+    const pay = (word: string | undefined, baseUnits: bigint) =>
+      transfers.push(...toPayment(log, origin, word, baseUnits))
     if (call !== undefined && first === SUCCESS && toNumber(call[OPERATION]) === CALL)
       pay(call[TO], toNumber(call[VALUE]))
     // A refund of gas is paid also for a failed call.
@@ -145,6 +157,39 @@ function decodeExecutions(logs: readonly TimedLog[], origin: LogOrigin) {
       pay(call[REFUND_RECEIVER], toNumber(words.at(-1)))
     hasSucceeded ||= first === SUCCESS
     call = undefined
+  }
+  return { transfers, hasSucceeded }
+}
+
+/** Positions of the members of `SafeModuleTransaction` in its data, and the number of its first words. */
+const [MODULE_TO, MODULE_VALUE, MODULE_OPERATION, MODULE_WORDS] = [1, 2, 4, 5]
+
+/**
+ * Native payments of a Safe by its modules in a transaction. The L2 version logs the call, then its result. A module may be
+ * called again during its call, so a result belongs to the last call of its module without one. A plain Safe logs only the
+ * result: its payment is not found, but the Safe acted in the transaction.
+ */
+function decodeModules(logs: readonly TimedLog[], origin: LogOrigin) {
+  const transfers: Transfer[] = []
+  let hasSucceeded = false
+  const open = new Map<string, (readonly string[])[]>()
+  for (const log of logs) {
+    const [first = '', topic] = log.topics
+    if (!MODULE_TOPICS.includes(first)) continue
+    const words = wordsOf(log)
+    if (first === EXECUTED_BY_MODULE) {
+      const module = toAddress(words[0])
+      const calls = open.get(module) ?? []
+      open.set(module, calls)
+      if (log.topics.length === 1 && words.length > MODULE_WORDS) calls.push(words)
+      continue
+    }
+    if (log.topics.length !== 2 || words.length !== 0) continue
+    const call = open.get(toAddress(topic))?.pop()
+    if (first === MODULE_FAILURE) continue
+    hasSucceeded = true
+    if (call !== undefined && toNumber(call[MODULE_OPERATION]) === CALL)
+      transfers.push(...toPayment(log, origin, call[MODULE_TO], toNumber(call[MODULE_VALUE])))
   }
   return { transfers, hasSucceeded }
 }

@@ -3,7 +3,7 @@ import { governors } from '../../../../shared/datasets/governors.ts'
 import { EXACT_QUANTITY, exactQuantity, treasuryFlow } from '../../../../shared/datasets/treasury-flows.ts'
 import { DAY_MS, toBucketStart } from '../../../../shared/intervals.ts'
 import { FLOW_SOURCES } from '../../../flows/day-flows.ts'
-import { FLOW_IDENTITY, NEWEST_FLOWS_FIRST, toNewestPage } from '../../../flows/newest-flows.ts'
+import { FLOW_IDENTITY, findPageBounds, NEWEST_FLOWS_FIRST, toNewestPage } from '../../../flows/newest-flows.ts'
 import { findReadEnd } from '../../../flows/read-days.ts'
 import {
   FLOW_VALUES,
@@ -15,7 +15,7 @@ import {
   toFlowParams,
   upTo,
 } from '../../../flows/selection.ts'
-import { type Answer, answerRecords, toObject } from '../../../formats/formats.ts'
+import { type Answer, answerRecords, toObject, toUsualRecord } from '../../../formats/formats.ts'
 import { answerLongList } from '../../../governance/list.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
 import { toListHead } from '../../../lists/lists.ts'
@@ -29,7 +29,8 @@ const exactFlow = treasuryFlow
   .extend({ quantityExact: exactQuantity })
   .meta({ id: 'ExactTreasuryFlow', description: 'A transfer, with its exact quantity. With `exact=true`.' })
 
-const RECORD = toObject(exactFlow, { ...FLOW_VALUES, quantityExact: EXACT_QUANTITY })
+const RECORD = toObject(treasuryFlow, FLOW_VALUES)
+const EXACT_RECORD = toObject(exactFlow, { ...FLOW_VALUES, quantityExact: EXACT_QUANTITY })
 
 /** Breaks ties of an order: a number that JSON represents exactly. */
 const KEY = `bitShiftRight(cityHash64(${FLOW_IDENTITY.map((column) => `f.${column}`).join(', ')}), 12)`
@@ -63,7 +64,10 @@ export const treasuryFlowsRoute = defineRoute({
   datasets: [...FLOW_SOURCES, governors],
   headers: LIST_HEADERS,
   handle: async (call) => {
-    const { db, query, found: dao, registry, representation, now } = call
+    const { db, query, found: dao, registry, now } = call
+    // Without the exact quantity, which is most of the statement to analyse, and without selecting members of the record.
+    const representation = toUsualRecord(call.representation, treasuryFlow)
+    const record = representation.record === treasuryFlow ? RECORD : EXACT_RECORD
     const { after } = representation
     const selection = selectFlows(query, registry)
     const params = { ...toFlowParams(dao, registry), ...selection.params }
@@ -77,10 +81,10 @@ export const treasuryFlowsRoute = defineRoute({
     const name = 'treasury-flows'
     if (query.sort !== undefined || query.filter !== undefined) {
       const sql = `SELECT ${FLOW_IDENTITY.map((column) => `f.${column} AS ${column}`).join(', ')}, ${KEY} AS key, f.transaction_hash AS name,
-  f.recorded_at AS as_of, ${RECORD} AS record
+  f.recorded_at AS as_of, ${record} AS record
 ${fromSelection(selection)}`
       return toAged(
-        await answerLongList(call, questions, {
+        await answerLongList({ db, query, representation }, questions, {
           name,
           sql,
           count: toCountSql(selection),
@@ -90,13 +94,21 @@ ${fromSelection(selection)}`
       )
     }
     const rest = after === '' ? selection : upTo(selection, Number(NEWEST_FLOWS_FIRST.read(after)[0]))
+    const readPage = async () => {
+      const bounds = await findPageBounds(db, rest, { after, dao: dao.key, limit: query.limit + 1 })
+      const page = toNewestPage(rest, { after, record, bounds })
+      return answerRecords(
+        { db, representation },
+        {
+          name,
+          sql: page.sql,
+          params: { ...params, ...rest.params, ...page.params },
+          page: query.limit,
+        },
+      )
+    }
     const [answer, counts] = await Promise.all([
-      answerRecords(call, {
-        name,
-        sql: toNewestPage(rest, after, RECORD),
-        params: { ...params, ...rest.params },
-        page: query.limit,
-      }),
+      readPage(),
       db.rows({
         name: `${name}-count`,
         sql: toCountSql(selection),
