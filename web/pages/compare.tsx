@@ -102,7 +102,7 @@ function Tokens({ ids }: { ids: readonly string[] }) {
       <Card title="Side by side" question={question} facts={tokens.received?.facts}>
         <Shown of={tokens} what="tokens" isEmpty={(data) => data.length === 0}>
           {(data) => (
-            <RecordTable caption="Tokens" records={data} columns={usualOf(COLUMNS)} keyOf={({ _id }) => _id} />
+            <RecordTable caption="Tokens" records={data} columns={usualOf(COLUMNS)} keyOf={({ _id }) => _id} isSteady />
           )}
         </Shown>
       </Card>
@@ -127,7 +127,9 @@ function Daos({ ids }: { ids: readonly string[] }) {
       <Lines key={ids.join(' ')} lines={lines} range={range} />
       <Card title="Side by side" question={question} facts={daos.received?.facts}>
         <Shown of={daos} what="DAOs" isEmpty={(data) => data.length === 0}>
-          {(data) => <RecordTable caption="DAOs" records={data} columns={usualOf(TREASURY)} keyOf={({ _id }) => _id} />}
+          {(data) => (
+            <RecordTable caption="DAOs" records={data} columns={usualOf(TREASURY)} keyOf={({ _id }) => _id} isSteady />
+          )}
         </Shown>
       </Card>
     </>

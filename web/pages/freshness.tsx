@@ -37,7 +37,7 @@ function Failing({ dataset }: { dataset: Dataset }) {
   const note = readTimes(withoutFailing(dataset.note))
   const isIncomplete = stateOf(dataset) === 'incomplete'
   return (
-    <span class="text">
+    <span class="text short">
       {isIncomplete && (
         <>
           {toText(1 - complete, 'share')} of the expected data is missing:{' '}
@@ -72,7 +72,7 @@ function Note({ text }: { text: string }) {
 
 /** How far apart the records of a dataset are, and how often they are read if that is more often. */
 const toCadence = ({ dataset, expectedEvery }: Dataset) =>
-  `${toLength(expectedEvery)}${READ_HOURLY.includes(dataset) ? ', read every hour' : ''}`
+  `${toLength(expectedEvery)}${READ_HOURLY.includes(dataset) ? ', read hourly' : ''}`
 
 function Datasets() {
   const question = toQuestion('/data/status', {})

@@ -7,7 +7,7 @@ import { chosen } from '../parts/choice.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { isNone, Shown } from '../parts/shown.tsx'
-import { DayValue, TimeValue, Value } from '../parts/value.tsx'
+import { DayValue, TimeValue, Unknown, Value } from '../parts/value.tsx'
 import { isEmbed } from '../place.ts'
 import { toMonths } from './flow-months.ts'
 
@@ -131,11 +131,19 @@ export function LargestPayments({ id, most = MOST }: { id: string; most?: number
                   </>
                 ),
               },
-              { title: 'Category', cell: ({ category }) => category ?? '' },
+              {
+                title: 'Category',
+                cell: ({ category }) =>
+                  category ?? <Unknown why="The operator’s file has no category for the recipient." />,
+              },
               {
                 title: 'Proposal',
                 cell: ({ dao, proposal }) =>
-                  proposal === null ? '' : <a href={`daos/${dao}/proposals/${proposal}`}>proposal</a>,
+                  proposal === null ? (
+                    <Unknown why="No known proposal." />
+                  ) : (
+                    <a href={`daos/${dao}/proposals/${proposal}`}>proposal</a>
+                  ),
               },
               {
                 title: 'Transaction',
