@@ -93,7 +93,12 @@ function Datasets() {
                   cell: ({ dataset }) => <a href={`freshness?dataset=${dataset}`}>{titleOfDataset(dataset)}</a>,
                 },
                 { title: 'State', cell: (dataset) => <DatasetState dataset={dataset} /> },
-                { title: 'Complete', isNumber: true, cell: ({ complete }) => <Value of={complete} as="share" /> },
+                {
+                  title: 'Complete',
+                  isNumber: true,
+                  isWide: true,
+                  cell: ({ complete }) => <Value of={complete} as="share" />,
+                },
                 { title: 'Newest', cell: ({ lastUpdated }) => <TimeValue at={lastUpdated} why="No data yet." /> },
                 { title: 'Every', cell: (dataset) => toCadence(dataset) },
                 { title: 'Rows', isNumber: true, cell: ({ rows }) => <Value of={rows} as="count" /> },

@@ -180,7 +180,12 @@ function Counterparties({ id, direction, title }: { id: string; direction: 'in' 
                   counterpartyLabel ?? <code title={counterparty}>{toShort(counterparty)}</code>,
               },
               { title: 'Value', isNumber: true, cell: (one) => <Value of={one.valueUsd} as="usd" why={NO_PRICE} /> },
-              { title: 'Transfers', isNumber: true, cell: ({ transfers }) => <Value of={transfers} as="count" /> },
+              {
+                title: 'Transfers',
+                isNumber: true,
+                isWide: true,
+                cell: ({ transfers }) => <Value of={transfers} as="count" />,
+              },
               { title: 'Last', cell: ({ lastAt }) => <TimeValue at={lastAt} /> },
             ]}
           />
