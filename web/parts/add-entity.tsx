@@ -19,6 +19,8 @@ export function AddEntity({ kind, onAdd }: { kind: 'token' | 'dao'; onAdd: (id: 
   const [words, setWords] = useState('')
   const [entered, setEntered] = useState<readonly string[]>([])
   const [unmatched, setUnmatched] = useState<readonly string[]>([])
+  /** After Enter, the next letter removes the message about earlier names. */
+  const [isEnd, setEnd] = useState(false)
   const [name] = entered
   // One name after the other: each is added to the selection that the name before it has changed.
   const { records, isSearching, failure } = useFound(name ?? words, MOST_FOUND)
@@ -28,8 +30,7 @@ export function AddEntity({ kind, onAdd }: { kind: 'token' | 'dao'; onAdd: (id: 
   const type = (text: string) => {
     const end = text.lastIndexOf(',') + 1
     setWords(text.slice(end).trimStart())
-    setEntered([...entered, ...toNames(text.slice(0, end))])
-    setUnmatched([])
+    setEntered((before) => [...before, ...toNames(text.slice(0, end))])
   }
   const add = (id: string) => {
     setWords('')
@@ -37,9 +38,9 @@ export function AddEntity({ kind, onAdd }: { kind: 'token' | 'dao'; onAdd: (id: 
   }
   useEffect(() => {
     if (name === undefined || isSearching) return
-    setEntered(failure === undefined ? entered.slice(1) : [])
-    if (failure !== undefined) setWords([...entered, ...toNames(words)].join(', '))
-    else if (hits[0] === undefined) setUnmatched([...unmatched, name])
+    setEntered((before) => (failure === undefined ? before.slice(1) : []))
+    if (failure !== undefined) setWords((text) => [...entered, ...toNames(text)].join(', '))
+    else if (hits[0] === undefined) setUnmatched((before) => [...before, name])
     else onAdd(hits[0]._id)
   }, [name, entered.length, isSearching])
   return (
@@ -49,8 +50,16 @@ export function AddEntity({ kind, onAdd }: { kind: 'token' | 'dao'; onAdd: (id: 
         <input
           type="search"
           value={words}
-          onInput={({ currentTarget }) => type(currentTarget.value)}
-          onKeyDown={({ key }) => key === 'Enter' && type(`${words},`)}
+          onInput={({ currentTarget }) => {
+            if (isEnd) setUnmatched([])
+            setEnd(false)
+            type(currentTarget.value)
+          }}
+          onKeyDown={({ key }) => {
+            if (key !== 'Enter') return
+            setEnd(true)
+            type(`${words},`)
+          }}
         />
       </label>
       <span role="status">
