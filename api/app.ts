@@ -229,7 +229,7 @@ export function createApp(options: Options): RequestListener {
   app.use(createDocs(compression))
   app.use(createOembed(options))
   app.use(createPictures(appContext, { serving, admission, compression }))
-  app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl, registry: options.registry, compression }))
+  app.use(createPages({ toDocument, config: options.config, registry: options.registry, compression }))
   const logos = createLogos(options, { compression, log })
   app.use(logos.handler)
   app.use(createExplorer({ ...options, ...admission, files, compression, logos: logos.version }))

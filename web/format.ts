@@ -115,7 +115,10 @@ const countDigits = (text: string) => text.replaceAll(/\D/g, '').length
 
 /** Formats a number in few characters, or in more if it would equal others that are about a step away. */
 export function toDistinct(value: number, kind: Kind, step: number): string {
-  const [usual, finer] = [toText(value, kind), toMark(value, kind, step)]
+  const usual = toText(value, kind)
+  // All digits of it are shown: decimals would distinguish nothing.
+  if (kind === 'count' && Number.isInteger(value) && Math.abs(value) < 1e6) return usual
+  const finer = toMark(value, kind, step)
   const readsAsNothing = value !== 0 && !/[1-9]/.test(finer)
   return countDigits(finer) > countDigits(usual) && !readsAsNothing ? finer : usual
 }
@@ -197,3 +200,7 @@ export function describeChoice(choice: VoteChoice, choices: readonly string[]): 
   const total = weights.reduce((sum, [, weight]) => sum + weight, 0)
   return weights.map(([name, weight]) => `${name} ${total > 0 ? toText(weight / total, 'share') : weight}`).join(', ')
 }
+
+/** A number of bytes. */
+export const toSize = (bytes: number) =>
+  bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`

@@ -61,7 +61,20 @@ function toDocument(html: string, path: string, card: Card | undefined): { key: 
     return card === undefined ? based : based.replace('<title>dao-data</title>', () => toCardHtml(card))
   }
   const page = { type: HTML, make, cacheControl: 'no-cache', takesQuery: true }
-  return card === undefined ? { key: `document ${base}`, page } : { key: path, page: { ...page, isUncached: true } }
+  const key = LATE.test(path) ? path : `document ${base}`
+  return card === undefined ? { key, page } : { key: path, page: { ...page, isUncached: true } }
+}
+
+/** Pages whose code is in a file of their own, named after the page. */
+const LATE = /^\/(?<name>alerts|baskets|provenance|sql)$/
+
+/** Begins to load the code of such a page with the document, and not when the rest of the code has run. */
+function withLateCode(html: string, path: string, names: readonly string[]): string {
+  const name = LATE.exec(path)?.groups?.name
+  const file = names.find((one) => one.startsWith(`${name}-`) && one.endsWith('.js'))
+  return file === undefined
+    ? html
+    : html.replace('</head>', `<link rel="modulepreload" crossorigin href="./assets/${file}">\n</head>`)
 }
 
 /**
@@ -217,7 +230,8 @@ export function createExplorer({
     compression,
     base: 'self',
     find: (path) => {
-      if (ADDRESSES.test(path)) return toDocument(html, path, findCard({ config, registry }, path))
+      if (ADDRESSES.test(path))
+        return toDocument(withLateCode(html, path, names), path, findCard({ config, registry }, path))
       if (EMBEDS.test(path)) return toEmbed(html, path)
       if (path === ERRORS) return toErrors(html)
       const page = assets.get(path)

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RequestHandler } from 'express'
+import type { Config } from '../../shared/config/config.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { OpenApi } from '../openapi/shape.ts'
 import type { Compression } from '../serving/compression.ts'
@@ -44,13 +45,20 @@ function toStyle(font: string | undefined): string {
 const asset = (name: string) => readFileSync(join(import.meta.dirname, 'assets', name), 'utf8')
 
 /** Every page by its path; each is made on its first request. */
-function toPages(document: OpenApi, base: string, registry: Registry): ReadonlyMap<string, Page> {
+function toPages(
+  document: OpenApi,
+  { api: { publicUrl: base }, mode }: Config,
+  registry: Registry,
+): ReadonlyMap<string, Page> {
   const font = findFont()
-  const html = (path: string, make: () => Omit<Parameters<typeof toPage>[0], 'path' | 'font'>): [string, Page] => [
+  const html = (
+    path: string,
+    make: () => Omit<Parameters<typeof toPage>[0], 'path' | 'font' | 'isDemo'>,
+  ): [string, Page] => [
     path,
     {
       type: 'text/html; charset=utf-8',
-      make: () => withRelativeLinks(toPage({ ...make(), path, font }), path),
+      make: () => withRelativeLinks(toPage({ ...make(), path, font, isDemo: mode === 'demo' }), path),
     },
   ]
   const markdown = (path: string, make: () => string): [string, Page] => [
@@ -96,7 +104,7 @@ function toPages(document: OpenApi, base: string, registry: Registry): ReadonlyM
 /** The reference, the guides and llms.txt, served from this host only. */
 export function createPages(options: {
   toDocument: () => OpenApi
-  publicUrl: string
+  config: Config
   registry: Registry
   compression: Compression
 }): RequestHandler {
@@ -104,7 +112,7 @@ export function createPages(options: {
   return createPageHandler({
     compression: options.compression,
     find: (path) => {
-      pages ??= toPages(options.toDocument(), options.publicUrl, options.registry)
+      pages ??= toPages(options.toDocument(), options.config, options.registry)
       const page = pages.get(path)
       if (page === undefined) return undefined
       return { key: OF_REGISTRY.has(path) ? `${path} ${options.registry.version}` : path, page }

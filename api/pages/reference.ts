@@ -2,7 +2,7 @@ import { type DocumentedMember, toDocumentedMembers, toTypeName } from '../opena
 import type { OpenApi, Operation, Parameter } from '../openapi/shape.ts'
 import { toCodeRows } from './guides.ts'
 import { fromInlineMarkdown, fromMarkdown, toHtml } from './markdown.ts'
-import { isStream, toSamples } from './samples.ts'
+import { isStream, toFirstUrl, toSamples } from './samples.ts'
 import type { LinkGroup } from './shell.ts'
 
 const MOST_EXAMPLE_LINES = 60
@@ -76,15 +76,20 @@ function toInput({ name, required, schema, example }: Parameter): string {
   return `<label><code>${name}</code>${input}</label>`
 }
 
-/** A form that sends the operation's request; the parameters of a first request are filled in. */
-function toForm(path: string, { parameters, operationId }: Operation): string {
+/**
+ * A form that sends the operation's request; the parameters of a first request are filled in. Its script enables it: a
+ * browser alone would send empty parameters, and would not fill in the path.
+ */
+function toForm(path: string, operation: Operation): string {
+  const { parameters, operationId } = operation
   const first = parameters.filter(({ example }) => example !== undefined)
   const more = parameters.filter(({ example }) => example === undefined)
   const rest =
     more.length === 0 ? '' : `<details><summary>More parameters</summary>${more.map(toInput).join('')}</details>`
-  return `<form class="try" action="${toHtml(path)}" data-path="${toHtml(path)}" aria-label="Try ${operationId}">
+  return `<form class="try" data-path="${toHtml(path)}" aria-label="Try ${operationId}">
 ${first.map(toInput).join('\n')}${rest}
-<button>Send</button>
+<button disabled>Send</button>
+<noscript><p>The form needs JavaScript. <a href="${toHtml(toFirstUrl(path, operation))}">Open an example answer</a></p></noscript>
 <output aria-live="polite"></output>
 </form>`
 }

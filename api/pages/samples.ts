@@ -1,7 +1,7 @@
 import type { Operation } from '../openapi/shape.ts'
 
 /** The path and query of a first request that succeeds. */
-function toFirstUrl(path: string, { parameters }: Operation): string {
+export function toFirstUrl(path: string, { parameters }: Operation): string {
   const tried = parameters.filter(({ example }) => example !== undefined)
   const inPath = tried.filter((parameter) => parameter.in === 'path')
   const filled = inPath.reduce((url, { name, example }) => url.replace(`{${name}}`, String(example)), path)

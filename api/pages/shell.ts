@@ -25,15 +25,18 @@ const GROUPS: readonly LinkGroup[] = [
 const toGroup = ({ title, links }: LinkGroup, path: string) =>
   `<h2>${toHtml(title)}</h2>\n<ul>\n${links.map(({ href, text }) => `<li><a href="${href}"${href === path ? ' aria-current="page"' : ''}>${toHtml(text)}</a></li>`).join('\n')}\n</ul>`
 
-/** The header of the site, as `web/app.tsx` draws it. */
-const HEADER = `<header class="top">
+/** The bar of the site, as `web/app.tsx` draws it. */
+const BAR = `<div class="top">
 <a class="brand" href="/"><img src="/favicon.ico" alt="" width="20" height="20">dao-data</a>
 <nav aria-label="Pages">
 ${SITE_PAGES.map(([to, text]) => `<a href="/${to === './' ? '' : to}">${text}</a>`).join('\n')}
 </nav>
 <a class="search" href="/?search" aria-keyshortcuts="Control+K Meta+K">Search</a>
 <button type="button" aria-label="Colours: system. Change">◐</button>
-</header>`
+</div>`
+
+/** Readers must not mistake simulated numbers for real ones: answers of the forms are among them. */
+const DEMO = '<p class="demo"><strong>DEMO</strong> – all numbers here are simulated.</p>'
 
 /**
  * A page of the documentation: `body` is HTML, `path` is its address, which has a Markdown version. `groups` are first
@@ -45,6 +48,8 @@ export const toPage = (page: {
   path: string
   groups?: readonly LinkGroup[]
   hasForm?: boolean
+  /** Whether all numbers of the service are simulated. */
+  isDemo: boolean
   /** Loaded before the first paint: the style takes the system's font if this one is late. */
   font?: string | undefined
 }) =>
@@ -61,7 +66,9 @@ ${page.font === undefined ? '' : `<link rel="preload" href="${page.font}" as="fo
 <script src="/pages/side.js" defer></script>
 ${page.hasForm === true ? '<script src="/pages/try.js" defer></script>\n' : ''}</head>
 <body>
-${HEADER}
+<header>
+${page.isDemo ? `${DEMO}\n` : ''}${BAR}
+</header>
 <div class="layout">
 <nav class="side" aria-label="Documentation">
 <details open>

@@ -118,6 +118,23 @@ describe.skipIf(!hasBrowser)('explorer page', () => {
     await close()
   })
 
+  it('adds several names in order, and reports those without a match', async () => {
+    const { page, close } = await open('/compare', {
+      search: (route: Route) => {
+        const q = new URL(route.request().url()).searchParams.get('q')
+        const at = ['first', 'second'].indexOf(String(q))
+        const found = { type: 'token', _id: `${at + 1}`.repeat(24), name: String(q), symbol: 'SMP' }
+        return route.fulfill({ json: at < 0 ? [] : [found] })
+      },
+    })
+    await page.getByLabel('Add').focus()
+    await page.keyboard.type('second, nobody, first')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(`**/compare?ids=${'2'.repeat(24)}%2C${'1'.repeat(24)}`)
+    await page.getByText('No match for nobody.').waitFor()
+    await close()
+  })
+
   it('keeps a chart and marks it as old if the service is unavailable while the range moves', async () => {
     let isUnavailable = false
     const answer = (route: Route) => (isUnavailable ? route.abort() : answerPrices(route))

@@ -150,6 +150,22 @@ describe.skipIf(!hasBrowser)('lists of the explorer in a browser', () => {
     await close()
   })
 
+  it('request the charts of a column when a phone shows it', async () => {
+    const requested: string[] = []
+    const { page, close } = await open('/tokens', {
+      screen: 'phone',
+      prepare: async (before) => before.on('request', (request) => requested.push(request.url())),
+    })
+    const charts = () => requested.filter((url) => url.includes('/charts/24h/')).length
+    // The browser requests an icon and the chart of its row together.
+    const icon = page.locator('tbody .mark').nth(5)
+    await expect.poll(() => icon.evaluate((image) => Reflect.get(image, 'complete'))).toBe(true)
+    expect(charts()).toBe(0)
+    await page.getByRole('region', { name: 'Table: All tokens' }).evaluate((table) => table.scrollBy(10_000, 0))
+    await expect.poll(charts).toBeGreaterThan(5)
+    await close()
+  })
+
   it('open their content as JSON, CSV and Parquet', async () => {
     const { page, close } = await open('/tokens?category=dex')
     await page.getByText('Open as: All tokens').click()

@@ -18,6 +18,16 @@ describe.skipIf(!hasBrowser)('documents that the service writes', () => {
     stream: (route: Route) => route.fulfill({ contentType: 'text/event-stream', body: ': nothing changes\n\n' }),
   })
 
+  it.each(['sql', 'baskets', 'alerts', 'provenance'])('begin to load the code of /%s', async (name) => {
+    const html = await (await fetch(toUrl(`/${name}`))).text()
+    const file = new RegExp(`<link rel="modulepreload" crossorigin href="./(assets/${name}-[^"]+[.]js)">`).exec(
+      html,
+    )?.[1]
+    const response = await fetch(toUrl(`/${file}`))
+    expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/javascript; charset=utf-8'])
+    expect(await (await fetch(toUrl('/tokens'))).text()).not.toContain(`/${name}-`)
+  })
+
   it.each(SCREENS)('show the error codes below the header of the page: %s, %s', async (screen, scheme) => {
     const { page, wrong, close } = await open('/docs/errors#unavailable', { screen, scheme, prepare })
     await page.getByRole('heading', { level: 1, name: 'Error codes' }).waitFor()

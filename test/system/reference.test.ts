@@ -157,8 +157,18 @@ describe.skipIf(!hasBrowser)('API reference in a browser', () => {
     await page.getByRole('main').getByRole('link', { name: 'Live tokens with their financial data' }).click()
     await page.getByRole('heading', { level: 1, name: 'Live tokens' }).waitFor()
     await page.getByRole('heading', { level: 2, name: 'Parameters' }).waitFor()
+    // A browser alone would send the empty parameters too.
+    await expect.poll(() => page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true)
+    await page.getByRole('link', { name: 'Open an example answer' }).click()
+    await page.waitForURL('**/data/tokens')
+    expect(await page.locator('body').textContent()).toContain('financialData')
     expect(wrong).toEqual([])
     await close()
+  })
+
+  it('says on each page that the numbers are simulated', async () => {
+    for (const path of ['/reference', '/reference/listTokens', '/guides', '/guides/formats'])
+      expect(await (await get(path)).text()).toContain('<strong>DEMO</strong> – all numbers here are simulated.')
   })
 
   it.each(['/docs', '/docs/'])('shows every operation in Swagger UI at %s', async (path) => {

@@ -136,6 +136,13 @@ describe('number formats', () => {
     expect(toDistinct(0.0013, 'percent', 0.0001)).toBe('0.0013 %')
   })
 
+  it('toDistinct() writes no decimals of a whole count', () => {
+    expect(toDistinct(1984, 'count', 0.1)).toBe('1,984')
+    expect(toDistinct(734_095, 'count', 100)).toBe('734,095')
+    expect(toDistinct(12_340_950, 'count', 100)).toBe('12.3410M')
+    expect(toDistinct(1.25, 'count', 0.01)).toBe('1.25')
+  })
+
   it('toWhole() writes all digits in the unit', () => {
     expect(toFullNumber(0.9999987, 'share')).toBe('99.99987 %')
     expect(toFullNumber(0.29, 'share')).toBe('29 %')

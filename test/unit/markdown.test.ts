@@ -13,6 +13,8 @@ describe('fromMarkdown', () => {
     ['reordering characters', 'a\u202eb\u2066c', '<p>abc</p>'],
     ['a line break', 'a<br/>b', '<p>a<br>b</p>'],
     ['a heading', '# a', '<h3>a</h3>'],
+    ['a first heading of a low level', '#### a', '<h3>a</h3>'],
+    ['headings that leave out levels', '## a\n#### b\n### c\n# d', '<h3>a</h3>\n<h4>b</h4>\n<h4>c</h4>\n<h3>d</h3>'],
   ])('shows %s safely', (_, text, html) => {
     expect(fromMarkdown(text).trim().replace('\n</p>', '</p>')).toBe(html)
   })

@@ -102,7 +102,7 @@ function Tokens({ ids }: { ids: readonly string[] }) {
       <Card title="Side by side" question={question} facts={tokens.received?.facts}>
         <Shown of={tokens} what="tokens" isEmpty={(data) => data.length === 0}>
           {(data) => (
-            <RecordTable caption="Tokens" records={data} columns={usualOf(COLUMNS)} keyOf={({ _id }) => _id} />
+            <RecordTable caption="Tokens" records={data} columns={usualOf(COLUMNS)} keyOf={({ _id }) => _id} isSteady />
           )}
         </Shown>
       </Card>
@@ -127,7 +127,9 @@ function Daos({ ids }: { ids: readonly string[] }) {
       <Lines key={ids.join(' ')} lines={lines} range={range} />
       <Card title="Side by side" question={question} facts={daos.received?.facts}>
         <Shown of={daos} what="DAOs" isEmpty={(data) => data.length === 0}>
-          {(data) => <RecordTable caption="DAOs" records={data} columns={usualOf(TREASURY)} keyOf={({ _id }) => _id} />}
+          {(data) => (
+            <RecordTable caption="DAOs" records={data} columns={usualOf(TREASURY)} keyOf={({ _id }) => _id} isSteady />
+          )}
         </Shown>
       </Card>
     </>
@@ -137,31 +139,31 @@ function Daos({ ids }: { ids: readonly string[] }) {
 /** How many records a suggested comparison has. */
 const SUGGESTED = 3
 
-/** Links for a first comparison: the largest records together, or one of them. */
-function Suggestions({ kind }: { kind: (typeof KINDS)[number] }) {
+/** The largest records: links that compare the first ones, and links that add one to the selection. */
+function Suggestions({ kind, ids }: { kind: (typeof KINDS)[number]; ids: readonly string[] }) {
   const isTokens = kind === 'tokens'
+  // The selected ones may be among the largest.
+  const limit = 2 * MOST
   const tokens = useAnswer(
-    isTokens ? toQuestion('/data/tokens', { sort: '-financialData.marketCap', limit: MOST }) : undefined,
+    isTokens ? toQuestion('/data/tokens', { sort: '-financialData.marketCap', limit }) : undefined,
   ).received?.data.map(({ _id, symbol }) => ({ id: _id, text: symbol }))
   const daos = useAnswer(
-    isTokens ? undefined : toQuestion('/data/daos/treasury', { sort: '-treasuryData.valueUsd', limit: MOST }),
+    isTokens ? undefined : toQuestion('/data/daos/treasury', { sort: '-treasuryData.valueUsd', limit }),
   ).received?.data.map(({ _id, name }) => ({ id: _id, text: name }))
-  const all = (isTokens ? tokens : daos) ?? []
+  const all = ((isTokens ? tokens : daos) ?? []).filter(({ id }) => !ids.includes(id)).slice(0, MOST)
   const first = all.slice(0, SUGGESTED)
   return (
-    <>
-      <p class="state empty">Type a token’s or DAO’s name to add it.</p>
-      {first.length > 1 && (
-        <p class="links">
-          <a href={withIds(first.map(({ id }) => id))}>Compare {first.map(({ text }) => text).join(', ')}</a>
-          {all.map(({ id, text }) => (
-            <a key={id} href={withIds([id])}>
-              {text}
-            </a>
-          ))}
-        </p>
+    <p class="links">
+      {ids.length === 0 && first.length > 1 && (
+        <a href={withIds(first.map(({ id }) => id))}>Compare {first.map(({ text }) => text).join(', ')}</a>
       )}
-    </>
+      {all.length > 0 && <span>Add</span>}
+      {all.map(({ id, text }) => (
+        <a key={id} href={withIds([...ids, id])}>
+          {text}
+        </a>
+      ))}
+    </p>
   )
 }
 
@@ -184,7 +186,11 @@ export function Compare() {
         clears={['ids', 'range', 'interval']}
       />
       <Add key={kind} kind={kind} ids={ids} />
-      {ids.length === 0 ? <Suggestions key={kind} kind={kind} /> : <Compared ids={ids} />}
+      {ids.length === 0 && (
+        <p class="state empty">Type the name of a token or DAO to add it. Commas separate several names.</p>
+      )}
+      {ids.length < MOST && <Suggestions key={kind} kind={kind} ids={ids} />}
+      {ids.length > 0 && <Compared ids={ids} />}
     </>
   )
 }

@@ -102,6 +102,7 @@ export function DaoMoney() {
                   records={records}
                   keyOf={({ _id }) => _id}
                   sorting={sorting}
+                  isSteady
                 />
                 <p class="note">
                   {toCounted(records.length, 'DAO')}. Fees / treasury: fees of 30 days in percent of the whole treasury.{' '}

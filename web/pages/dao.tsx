@@ -38,6 +38,7 @@ function Links({ dao }: { dao: Dao }) {
             </a>
           ),
       )}
+      <a href={`compare?of=daos&ids=${dao._id}`}>Compare</a>
     </p>
   )
 }

@@ -37,7 +37,7 @@ function Failing({ dataset }: { dataset: Dataset }) {
   const note = readTimes(withoutFailing(dataset.note))
   const isIncomplete = stateOf(dataset) === 'incomplete'
   return (
-    <span class="text">
+    <span class="text short">
       {isIncomplete && (
         <>
           {toText(1 - complete, 'share')} of the expected data is missing:{' '}
@@ -72,7 +72,7 @@ function Note({ text }: { text: string }) {
 
 /** How far apart the records of a dataset are, and how often they are read if that is more often. */
 const toCadence = ({ dataset, expectedEvery }: Dataset) =>
-  `${toLength(expectedEvery)}${READ_HOURLY.includes(dataset) ? ', read every hour' : ''}`
+  `${toLength(expectedEvery)}${READ_HOURLY.includes(dataset) ? ', read hourly' : ''}`
 
 function Datasets() {
   const question = toQuestion('/data/status', {})
@@ -93,7 +93,12 @@ function Datasets() {
                   cell: ({ dataset }) => <a href={`freshness?dataset=${dataset}`}>{titleOfDataset(dataset)}</a>,
                 },
                 { title: 'State', cell: (dataset) => <DatasetState dataset={dataset} /> },
-                { title: 'Complete', isNumber: true, cell: ({ complete }) => <Value of={complete} as="share" /> },
+                {
+                  title: 'Complete',
+                  isNumber: true,
+                  isWide: true,
+                  cell: ({ complete }) => <Value of={complete} as="share" />,
+                },
                 { title: 'Newest', cell: ({ lastUpdated }) => <TimeValue at={lastUpdated} why="No data yet." /> },
                 { title: 'Every', cell: (dataset) => toCadence(dataset) },
                 { title: 'Rows', isNumber: true, cell: ({ rows }) => <Value of={rows} as="count" /> },

@@ -39,7 +39,12 @@ function Now({ id, symbol }: { id: string; symbol: string }) {
                     cell: ({ address }) => <code title={address}>{toShort(address)}</code>,
                   },
                   { title: symbol, isNumber: true, cell: ({ amount }) => <Value of={amount} as="amount" /> },
-                  { title: 'Value', isNumber: true, cell: ({ amountUsd }) => <Value of={amountUsd} as="usd" /> },
+                  {
+                    title: 'Value',
+                    isNumber: true,
+                    isWide: true,
+                    cell: ({ amountUsd }) => <Value of={amountUsd} as="usd" />,
+                  },
                   { title: 'Share', isNumber: true, cell: ({ share }) => <Value of={share} as="percent" /> },
                 ]}
               />

@@ -1,13 +1,13 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { toCounted } from '../format.ts'
+import { toCounted, toSize } from '../format.ts'
 import { Card } from '../parts/card.tsx'
 import { Chart } from '../parts/chart.tsx'
 import { useCopying } from '../parts/copying.ts'
 import { RecordTable } from '../parts/record-table.tsx'
 import { TimeValue } from '../parts/value.tsx'
 import { go, query, toAbsolute, withQuery } from '../place.ts'
-import { type Engine, MOST_ROWS, startEngine, toSize } from '../sql/engine.ts'
-import { type Cell, isNumberColumn, type Result, toCsv, toLine } from '../sql/result.ts'
+import type { Engine } from '../sql/engine.ts'
+import { type Cell, isNumberColumn, MOST_ROWS, type Result, toCsv, toLine } from '../sql/result.ts'
 import { type Catalog, type PublishedDataset, QUESTIONS, toViewName } from '../sql/views.ts'
 import '../styles/sql.css'
 
@@ -16,6 +16,9 @@ const MOST_SHOWN = 1_000
 
 /** Size of DuckDB on its way to the browser, in megabytes; a test compares it. */
 const ENGINE_MB = 8
+
+/** Its code has 200 kB, most of it DuckDB's interface. */
+const startEngine = async (catalog: Catalog) => (await import('../sql/engine.ts')).startEngine(catalog)
 
 type Published =
   | { readonly state: 'loading' }
@@ -255,9 +258,11 @@ const sumOf = (dataset: PublishedDataset, member: 'rows' | 'bytes') =>
 
 function Dataset({ dataset }: { dataset: PublishedDataset }) {
   const { name, description, partitionedBy, partitions } = dataset
+  // The columns of all datasets are a thousand rows.
+  const [isOpened, setOpened] = useState(false)
   const values = (key: string) => [...new Set(partitions.map(({ keys }) => keys[key] ?? ''))]
   return (
-    <details>
+    <details onToggle={() => setOpened(true)}>
       <summary>
         <code>{toViewName(name)}</code>{' '}
         <small>
@@ -271,17 +276,19 @@ function Dataset({ dataset }: { dataset: PublishedDataset }) {
           {partitionedBy.map((key) => (key === 'interval' ? `interval (${values(key).join(', ')})` : key)).join(', ')}.
         </p>
       )}
-      <RecordTable
-        caption={`Columns of ${toViewName(name)}`}
-        records={dataset.columns}
-        keyOf={(column) => column.name}
-        columns={[
-          { title: 'Column', cell: (column) => <code>{column.name}</code> },
-          { title: 'Type', cell: ({ type }) => type.replace(/^(?:Nullable|LowCardinality)\((.*)\)$/, '$1') },
-          { title: 'Unit', cell: ({ unit }) => unit ?? <small>none</small> },
-          { title: 'Meaning', isText: true, cell: (column) => <span class="text">{column.description}</span> },
-        ]}
-      />
+      {isOpened && (
+        <RecordTable
+          caption={`Columns of ${toViewName(name)}`}
+          records={dataset.columns}
+          keyOf={(column) => column.name}
+          columns={[
+            { title: 'Column', cell: (column) => <code>{column.name}</code> },
+            { title: 'Type', cell: ({ type }) => type.replace(/^(?:Nullable|LowCardinality)\((.*)\)$/, '$1') },
+            { title: 'Unit', cell: ({ unit }) => unit ?? <small>none</small> },
+            { title: 'Meaning', isText: true, cell: (column) => <span class="text">{column.description}</span> },
+          ]}
+        />
+      )}
     </details>
   )
 }

@@ -7,7 +7,7 @@ import { chosen } from '../parts/choice.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { isNone, Shown } from '../parts/shown.tsx'
-import { DayValue, TimeValue, Value } from '../parts/value.tsx'
+import { DayValue, TimeValue, Unknown, Value } from '../parts/value.tsx'
 import { isEmbed } from '../place.ts'
 import { toMonths } from './flow-months.ts'
 
@@ -131,11 +131,19 @@ export function LargestPayments({ id, most = MOST }: { id: string; most?: number
                   </>
                 ),
               },
-              { title: 'Category', cell: ({ category }) => category ?? '' },
+              {
+                title: 'Category',
+                cell: ({ category }) =>
+                  category ?? <Unknown why="The operator’s file has no category for the recipient." />,
+              },
               {
                 title: 'Proposal',
                 cell: ({ dao, proposal }) =>
-                  proposal === null ? '' : <a href={`daos/${dao}/proposals/${proposal}`}>proposal</a>,
+                  proposal === null ? (
+                    <Unknown why="No known proposal." />
+                  ) : (
+                    <a href={`daos/${dao}/proposals/${proposal}`}>proposal</a>
+                  ),
               },
               {
                 title: 'Transaction',
@@ -172,7 +180,12 @@ function Counterparties({ id, direction, title }: { id: string; direction: 'in' 
                   counterpartyLabel ?? <code title={counterparty}>{toShort(counterparty)}</code>,
               },
               { title: 'Value', isNumber: true, cell: (one) => <Value of={one.valueUsd} as="usd" why={NO_PRICE} /> },
-              { title: 'Transfers', isNumber: true, cell: ({ transfers }) => <Value of={transfers} as="count" /> },
+              {
+                title: 'Transfers',
+                isNumber: true,
+                isWide: true,
+                cell: ({ transfers }) => <Value of={transfers} as="count" />,
+              },
               { title: 'Last', cell: ({ lastAt }) => <TimeValue at={lastAt} /> },
             ]}
           />

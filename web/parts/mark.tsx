@@ -15,11 +15,13 @@ export const Mark = ({ id }: { id: string }) => (
  * change.
  */
 export const Sparkline = ({ id, name }: { id: string; name: string }) => (
-  <img
-    src={`charts/24h/${id}.svg?width=120&height=32&theme=${theme.value}#${useStart('24h', '5m')}`}
-    alt={`Price of ${name} over the last 24 hours`}
-    width="120"
-    height="32"
-    loading="lazy"
-  />
+  <span class="spark">
+    <img
+      src={`charts/24h/${id}.svg?width=120&height=32&theme=${theme.value}#${useStart('24h', '5m')}`}
+      alt={`Price of ${name} over the last 24 hours`}
+      width="120"
+      height="32"
+      loading="lazy"
+    />
+  </span>
 )

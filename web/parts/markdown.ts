@@ -30,10 +30,17 @@ rules.image = (tokens, at) => {
   return `${openLink(tokens[at]?.attrGet('src'))}Image${content === '' ? '' : `: ${escapeHtml(content)}`}</a>`
 }
 
-/** Headings of the text are below those of the page. */
-const toLevel = (tag = '') => `h${Math.min(6, Number(tag.slice(1)) + 2)}`
-rules.heading_open = (tokens, at) => `<${toLevel(tokens[at]?.tag)}>`
-rules.heading_close = (tokens, at) => `</${toLevel(tokens[at]?.tag)}>\n`
+/** The levels of the last heading and of those that contain it, as the shown text has them. */
+let outline: readonly number[] = []
+
+/** Headings of the text are below those of the page, and no level is left out: screen readers list them as a tree. */
+const toTag = () => `h${Math.min(6, outline.length + 2)}`
+rules.heading_open = (tokens, at) => {
+  const level = Number(tokens[at]?.tag.slice(1))
+  outline = [...outline.filter((outer) => outer < level), level]
+  return `<${toTag()}>`
+}
+rules.heading_close = () => `</${toTag()}>\n`
 rules.table_open = () => '<div class="scroll" tabindex="0"><table>\n'
 rules.table_close = () => '</table></div>\n'
 // The content security policy forbids style attributes.
@@ -48,5 +55,6 @@ rules.code_block = rules.fence
 export function fromMarkdown(text: string): string {
   const ordered = text.replace(REORDERING, '')
   if (ordered.length > MOST_CHARACTERS) return `<pre class="plain">${escapeHtml(ordered)}</pre>`
+  outline = []
   return markdown.render(ordered)
 }

@@ -17,7 +17,7 @@ export interface Column<T> {
 }
 
 const toClass = <T,>({ isNumber, isText, isWide }: Column<T>) =>
-  isNumber ? 'number' : isText ? 'text' : isWide ? 'wide' : undefined
+  [isNumber && 'number', isText && 'text', isWide && 'wide'].filter(Boolean).join(' ') || undefined
 
 interface Sorting {
   /** The API's sort parameter: a member, with `-` before it for descending order. */

@@ -44,12 +44,12 @@ interface TimeProps {
  * A time as text, with its UTC and local form as a tooltip. The tooltip is made when the pointer enters, because the first
  * local time takes a phone a tenth of a second.
  */
-function Moment({ at, text }: { at: Date; text: string }) {
+function Moment({ at, text, isWhole = false }: { at: Date; text: string; isWhole?: boolean }) {
   const explain = (event: { readonly currentTarget: HTMLElement }) => {
     event.currentTarget.title = `${toUtc(at)}, ${toLocal(at)}`
   }
   return (
-    <time dateTime={at.toISOString()} onPointerEnter={explain}>
+    <time class={isWhole ? 'whole' : undefined} dateTime={at.toISOString()} onPointerEnter={explain}>
       {text}
     </time>
   )
@@ -58,7 +58,7 @@ function Moment({ at, text }: { at: Date; text: string }) {
 function Time({ at, why, toWords }: TimeProps & { toWords: (at: Date) => string }) {
   if (at === null || at === undefined) return <Unknown why={why} />
   const date = new Date(at)
-  return <Moment at={date} text={toWords(date)} />
+  return <Moment at={date} text={toWords(date)} isWhole={toWords === toUtc} />
 }
 
 /** A time in UTC, with the reader's local time as a tooltip. */

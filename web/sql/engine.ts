@@ -1,9 +1,10 @@
 import { AsyncDuckDB, type AsyncDuckDBConnection, VoidLogger } from '@duckdb/duckdb-wasm'
 import workerUrl from '@duckdb/duckdb-wasm/dist/duckdb-browser-eh.worker.js?url'
 import engineUrl from '@duckdb/duckdb-wasm/dist/duckdb-eh.wasm?url'
+import { toSize } from '../format.ts'
 import { toAbsolute } from '../place.ts'
 import type { ReadReply, ReadRequest } from './reader.ts'
-import { type Cell, type Result, toCell } from './result.ts'
+import { type Cell, MOST_ROWS, type Result, toCell } from './result.ts'
 import {
   type Catalog,
   type FileTable,
@@ -25,14 +26,8 @@ import {
 /** Memory of DuckDB's tables and queries. */
 const MEMORY = '2GB'
 
-/** Rows that are read from a result; the table shows fewer. */
-export const MOST_ROWS = 100_000
-
 /** Bytes of files that one query may load: their rows take about ten times as much memory. */
 const MOST_BYTES = 150_000_000
-
-export const toSize = (bytes: number) =>
-  bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`
 
 /** Files that are read concurrently: more would wait for DuckDB, which inserts the rows of one at a time. */
 const READERS = 2

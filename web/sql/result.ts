@@ -3,6 +3,9 @@ import type { Drawing } from '../parts/drawing.ts'
 /** A value as the page shows it. Times, exact numbers and lists are text. */
 export type Cell = string | number | boolean | null
 
+/** Rows that are read from a result; the table shows fewer. */
+export const MOST_ROWS = 100_000
+
 export interface Result {
   readonly columns: readonly { readonly name: string; readonly type: string }[]
   readonly rows: readonly (readonly Cell[])[]

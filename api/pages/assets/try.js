@@ -1,4 +1,4 @@
-// Sends the requests of the reference's forms and shows the responses. Without this script the forms open the answer.
+// Sends the requests of the reference's forms and shows the responses. Without this script a form sends nothing.
 
 const MOST_SHOWN = 20_000
 const SHOWN_HEADERS = ['Content-Type', 'X-Data-As-Of', 'X-Total-Count', 'X-Series-Points', 'X-Series-Missing', 'Link']
@@ -68,4 +68,6 @@ for (const form of document.querySelectorAll('form.try')) {
     event.preventDefault()
     send(/** @type {HTMLFormElement} */ (form))
   })
+  const button = /** @type {HTMLButtonElement} */ (form.querySelector('button'))
+  button.disabled = false
 }
