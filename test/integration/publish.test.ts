@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { open, readFile, rm, stat, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -127,12 +127,13 @@ describe('publish', () => {
     store.clock.at += 60_000
     const { written } = await store.run()
     const keys = written.map((path) => path.replace(/\/part-.*/, ''))
-    const months = ['5m', '30m', '1h', '4h', '1d', '7d'].map(
-      (interval) => `prices/interval=${interval}/year=2024/month=02`,
-    )
-    expect(keys.sort()).toEqual(months.sort())
+    const months = ['5m', '30m', '1h', '4h'].map((interval) => `prices/interval=${interval}/year=2024/month=02`)
+    const years = ['1d', '7d'].map((interval) => `prices/interval=${interval}/year=2024`)
+    expect(keys.sort()).toEqual([...months, ...years].sort())
     const changed = (await store.partitionsOf('prices')).filter(({ path }) => written.includes(path))
-    expect(changed.every(({ correctedAt }) => correctedAt !== null)).toBe(true)
+    // February is over, and the year is not.
+    for (const { path, keys: of, correctedAt } of changed)
+      expect(correctedAt !== null, path).toBe(of.month !== undefined)
     // Readers of the older catalog still find its files.
     for (const { path } of before.datasets.flatMap(({ partitions }) => partitions))
       expect((await stat(join(store.folder, path))).isFile()).toBe(true)
@@ -155,6 +156,23 @@ describe('publish', () => {
     expect(same.filter(({ path }) => !path.startsWith('README'))).toEqual([])
     for (const { path, sha256 } of after.files)
       expect((await target.readFacts(path.replace(/-[0-9a-f]{16}/, '')))?.sha256).toBe(sha256)
+  })
+
+  it('replaces a file of a month by the file of its year, and keeps it for readers of the older catalog', async () => {
+    const catalog = await store.catalogOf()
+    const partitions = catalog.datasets.find(({ name }) => name === 'prices')?.partitions ?? []
+    const at = partitions.findIndex(({ keys }) => keys.interval === '1d')
+    const yearly = partitions[at] as (typeof partitions)[number]
+    const path = yearly.path.replace('year=2024/', 'year=2024/month=03/')
+    await mkdir(dirname(join(store.folder, path)))
+    await rename(join(store.folder, yearly.path), join(store.folder, path))
+    partitions[at] = { ...yearly, path, keys: { interval: '1d', year: '2024', month: '03' } }
+    await writeFile(join(store.folder, 'catalog.json'), JSON.stringify(catalog))
+    store.clock.at += 60_000
+    expect((await store.run()).written).toEqual([yearly.path])
+    expect((await store.catalogOf()).replaced.map((one) => one.path)).toContain(path)
+    expect((await stat(join(store.folder, path))).isFile()).toBe(true)
+    expect(await store.faultsOf()).toEqual([])
   })
 
   it('removes replaced files after the days for which they stay, and never the files of others', async () => {

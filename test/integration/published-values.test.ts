@@ -27,10 +27,16 @@ describe('publish', () => {
     expect(await store.faultsOf()).toEqual([])
   })
 
-  it('has the points of the API for each interval and both months', async () => {
+  it('has the points of the API for each interval and month', async () => {
     const found = await store.partitionsOf('prices')
     expect(new Set(found.map(({ keys }) => keys.interval))).toEqual(new Set(['5m', '30m', '1h', '4h', '1d', '7d']))
-    for (const { keys } of found) {
+    const yearly = found.filter(({ keys }) => keys.month === undefined)
+    expect(yearly.map(({ keys }) => keys)).toEqual(['1d', '7d'].map((interval) => ({ interval, year: '2024' })))
+    // A row of a file of a year has its month, like the rows of the other files.
+    const months = found.flatMap(({ keys: { interval, year, month } }) =>
+      (month === undefined ? ['01', '02', '03', '04'] : [month]).map((one) => ({ interval, year, month: one })),
+    )
+    for (const keys of months) {
       const from = new Date(Date.UTC(Number(keys.year), Number(keys.month) - 1)).toISOString()
       const to = new Date(Date.UTC(Number(keys.year), Number(keys.month))).toISOString()
       const { id } = store.tokenAt(2)

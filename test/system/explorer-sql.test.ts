@@ -127,13 +127,13 @@ describe.skipIf(!hasBrowser)('SQL page in a browser', () => {
     const loaded: string[] = []
     page.on('request', (request) => request.url().endsWith('.parquet') && loaded.push(new URL(request.url()).pathname))
     const earliest = async (condition: string, expected: string) => {
-      await run(page, `SELECT min(timestamp)::DATE::VARCHAR FROM prices WHERE interval = '1d' ${condition}`)
+      await run(page, `SELECT min(timestamp)::DATE::VARCHAR FROM prices WHERE interval = '4h' ${condition}`)
       await expect.poll(() => cellsOf(page)).toEqual([[expected]])
       expect(await errorsOf(page)).toEqual([])
     }
     await earliest("AND timestamp >= '2024-03-01'", '2024-03-01')
     const month = (number: string) =>
-      expect.stringContaining(`/published/prices/interval=1d/year=2024/month=${number}/`)
+      expect.stringContaining(`/published/prices/interval=4h/year=2024/month=${number}/`)
     expect(loaded).toEqual([month('03')])
     await earliest('', '2024-01-01')
     expect([...loaded].sort()).toEqual([month('01'), month('02'), month('03')])
@@ -204,15 +204,21 @@ describe.skipIf(!hasBrowser)('SQL page in a browser', () => {
     const { page, close } = await open('/sql')
     await run(
       page,
-      "SELECT interval, month, count(*) FROM prices WHERE interval IN ('5m', '1d') GROUP BY ALL ORDER BY ALL",
+      "SELECT interval, month, count(*) FROM prices WHERE interval IN ('5m', '4h') GROUP BY ALL ORDER BY ALL",
     )
     expect(await errorsOf(page)).toEqual([])
     const catalog = (await (await fetch(`${api.url}/published/catalog.json`)).json()) as Catalog
     const files = catalog.datasets.find(({ name }) => name === 'prices')?.partitions ?? []
     const expected = files
-      .filter(({ keys: { interval = '' } }) => ['5m', '1d'].includes(interval))
+      .filter(({ keys: { interval = '' } }) => ['5m', '4h'].includes(interval))
       .map(({ keys, rows }) => [keys.interval, String(Number(keys.month)), String(rows)])
     expect(await cellsOf(page)).toEqual(expected.sort())
+    await run(page, "SELECT month, count(*) FROM prices WHERE interval = '1d' AND month < 3 GROUP BY ALL ORDER BY ALL")
+    // The file of the year has no month in its path.
+    await expect.poll(async () => (await cellsOf(page))[0]).toEqual(['1', String(3 * 28)])
+    expect(files.filter(({ keys }) => keys.interval === '1d').map(({ keys }) => keys)).toEqual([
+      { interval: '1d', year: '2024' },
+    ])
     await close()
   })
 

@@ -94,6 +94,13 @@ describe('tables and views', () => {
     )
   })
 
+  it('have the month of each row in the view if a file has the rows of a year', () => {
+    const year: FileTable = { ...one, files: [{ ...FEBRUARY, keys: { year: '2024' } }] }
+    expect(toViewStatement(DATASET, [year])).toContain(
+      'SELECT *, 2024::BIGINT AS "year", month("traded_at") AS "month" FROM files.published_7',
+    )
+  })
+
   it('have an empty view for a dataset without files', () => {
     expect(toViewStatement({ ...DATASET, partitions: [] }, [])).toMatch(
       /^CREATE OR REPLACE VIEW "dex_trades" AS SELECT NULL::VARCHAR .* WHERE false$/,

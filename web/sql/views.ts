@@ -111,11 +111,24 @@ export function toTableStatement(table: FileTable): string {
   return `CREATE TABLE files.${table.table} (${members.join(', ')})`
 }
 
-/** The time range of a table's rows; undefined for a dataset without time. */
-function toTimeRange({ dataset, files }: FileTable) {
-  const time = toFileColumns(dataset).find(
+/** The column with the time of the rows; undefined for a dataset without time. */
+const findTime = (dataset: PublishedDataset) =>
+  toFileColumns(dataset).find(
     ({ name, type }) => dataset.sortedBy.includes(name) && (type === 'DATE' || type === 'TIMESTAMP'),
   )
+
+/** SQL for a key of a table's files. A file with the rows of a year has no month in its path. */
+function toKeySql({ dataset, files: [first] }: FileTable, key: string): string {
+  const value = first.keys[key]
+  const time = findTime(dataset)
+  return value === undefined && key === 'month' && time !== undefined
+    ? `month(${quoteName(time.name)})`
+    : toKey(key, value ?? '')
+}
+
+/** The time range of a table's rows; undefined for a dataset without time. */
+function toTimeRange({ dataset, files }: FileTable) {
+  const time = findTime(dataset)
   const times = files.flatMap(({ from, to }) => (from === null || to === null ? [] : [from, to])).sort()
   const [from, to] = [times[0], times.at(-1)]
   return time === undefined || from === undefined || to === undefined || times.length < 2 * files.length
@@ -131,9 +144,7 @@ export function toViewStatement(dataset: PublishedDataset, tables: readonly File
   const branches = tables.map((one) => {
     const varying = findVarying(one)
     const keys = dataset.partitionedBy.map((key) =>
-      varying.includes(key)
-        ? `, ${quoteName(key)}`
-        : `, ${toKey(key, one.files[0].keys[key] ?? '')} AS ${quoteName(key)}`,
+      varying.includes(key) ? `, ${quoteName(key)}` : `, ${toKeySql(one, key)} AS ${quoteName(key)}`,
     )
     const without = varying.length === 0 ? '' : ` EXCLUDE (${varying.map(quoteName).join(', ')})`
     const range = toTimeRange(one)

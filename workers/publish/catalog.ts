@@ -12,7 +12,7 @@ const sha256 = z.string().regex(/^[0-9a-f]{64}$/)
 const file = z.strictObject({ path, bytes: z.int(), sha256 })
 
 const partition = file.extend({
-  /** The values of the partition keys, as they stand in the path. */
+  /** The values of the partition keys, as they stand in the path. A file with the rows of a year has no month. */
   keys: z.record(z.string(), z.string()),
   rows: z.int(),
   /** Earliest and latest time of the rows; null for a dataset without time. */
@@ -27,7 +27,7 @@ const partition = file.extend({
     complete: z.number().nullable(),
   }),
   writtenAt: z.iso.datetime(),
-  /** When the file of a month that was over was last replaced because its rows changed; null for never. */
+  /** When the file of a month or a year that was over was last replaced because its rows changed; null for never. */
   correctedAt: z.iso.datetime().nullable(),
 })
 

@@ -1,26 +1,53 @@
 import { createHash } from 'node:crypto'
-import type { PublishedDataset } from './catalog.ts'
+import type { Partition, PublishedDataset } from './catalog.ts'
 
 /** Name of a view: `dex-trades` would need quotes. */
 const toView = (name: string) => name.replaceAll('-', '_')
 const quote = (text: string) => `'${text.replaceAll("'", "''")}'`
 
-/** DuckDB's types of the partition keys; months are `01` to `12` in the paths. */
+/** DuckDB's types of the partition keys; months are `01` to `12` in the paths, and absent in those of years. */
 const KEY_TYPES: Readonly<Record<string, string>> = { interval: 'VARCHAR', year: 'BIGINT', month: 'BIGINT' }
+
+/** The files of a dataset by the keys in their paths: files of months, and files of years. */
+function groupByKeys({ partitions }: PublishedDataset) {
+  const groups = new Map<string, { readonly keys: readonly string[]; readonly files: Partition[] }>()
+  for (const file of partitions) {
+    const keys = Object.keys(file.keys)
+    const group = groups.get(keys.join(' ')) ?? { keys, files: [] }
+    groups.set(keys.join(' '), group)
+    group.files.push(file)
+  }
+  return [...groups.values()]
+}
+
+/** The column `month` of files of years: the other files of the dataset have it in their paths. */
+function addMonth(
+  { partitionedBy, sortedBy, columns }: PublishedDataset,
+  keys: readonly string[],
+  toMonth: (time: string) => string,
+): string {
+  const time = columns.find(({ name, type }) => sortedBy.includes(name) && /^Date/.test(type))
+  return time === undefined || keys.includes('month') || !partitionedBy.includes('month') ? '' : toMonth(time.name)
+}
 
 /**
  * Views over the files of the catalog. Each names its files: a replaced file stays in the folder for some days, and a
  * pattern would read both.
  */
 function toDuckdb(datasets: readonly PublishedDataset[]): string {
-  const views = datasets.map(({ name, description, partitionedBy, partitions }) => {
-    const files = partitions.map(({ path }) => `  ${quote(`/${path}`)}`).join(',\n')
-    const types = partitionedBy.map((key) => `${key}: ${KEY_TYPES[key]}`).join(', ')
-    const hive = types === '' ? '' : `, hive_partitioning = true, hive_types = {${types}}`
-    return `-- ${description}
-CREATE OR REPLACE VIEW ${toView(name)} AS SELECT * FROM read_parquet(list_transform([
-${files}
-], lambda file: coalesce(getvariable('published'), '.') || file)${hive});`
+  const views = datasets.map((dataset) => {
+    const parts = groupByKeys(dataset).map(({ keys, files }) => {
+      const types = keys.map((key) => `${key}: ${KEY_TYPES[key]}`).join(', ')
+      const hive = types === '' ? '' : `, hive_partitioning = true, hive_types = {${types}}`
+      const list = files.map(({ path }) => `  ${quote(`/${path}`)}`).join(',\n')
+      // Without the functions of times with time zones, which are an extension.
+      const month = (time: string) => `, month(make_timestamp(epoch_us(${time}))) AS month`
+      return `SELECT *${addMonth(dataset, keys, month)} FROM read_parquet(list_transform([
+${list}
+], lambda file: coalesce(getvariable('published'), '.') || file)${hive})`
+    })
+    return `-- ${dataset.description}
+CREATE OR REPLACE VIEW ${toView(dataset.name)} AS ${parts.join('\nUNION ALL BY NAME ')};`
   })
   return `-- Views over this publication for DuckDB 1.3 or newer. In the folder of the publication: duckdb -init load.sql
 -- From elsewhere, set the address first:
@@ -33,12 +60,21 @@ ${views.join('\n\n')}
 
 /** The same for ClickHouse, whose views have absolute addresses. */
 function toClickHouse(datasets: readonly PublishedDataset[], base: string): string {
-  const views = datasets.map(({ name, description, partitions }) => {
-    const files = partitions.map(({ path }) => path).join(',')
-    const list = partitions.length === 1 ? files : `{${files}}`
-    return `-- ${description}
-CREATE OR REPLACE VIEW ${toView(name)} AS SELECT * FROM url(${quote(`${base}/${list}`)}, Parquet)
-SETTINGS use_hive_partitioning = 1, glob_expansion_max_elements = 100000;`
+  const settings = 'SETTINGS use_hive_partitioning = 1, glob_expansion_max_elements = 100000'
+  const views = datasets.map((dataset) => {
+    const groups = groupByKeys(dataset)
+    // A union is by position, and ClickHouse orders the keys of a path by itself.
+    const names = [...dataset.columns.map(({ name }) => name), ...dataset.partitionedBy]
+    const parts = groups.map(({ keys, files }) => {
+      const paths = files.map(({ path }) => path).join(',')
+      const list = files.length === 1 ? paths : `{${paths}}`
+      const month = addMonth(dataset, keys, (time) => `, toInt64(toMonth(toDateTime64(${time}, 3, 'UTC'))) AS month`)
+      const part = `SELECT *${month} FROM url(${quote(`${base}/${list}`)}, Parquet)`
+      const ordered = names.map((name) => `\`${name}\``).join(', ')
+      return groups.length === 1 ? `${part}\n${settings}` : `SELECT ${ordered} FROM (${part}\n${settings})`
+    })
+    return `-- ${dataset.description}
+CREATE OR REPLACE VIEW ${toView(dataset.name)} AS ${parts.join('\nUNION ALL ')};`
   })
   return `-- Views over this publication for ClickHouse: clickhouse-client --multiquery < clickhouse.sql
 -- Replace the address if the files are elsewhere.

@@ -13,7 +13,7 @@ import { FROM_TOKENS, TOKEN_FACTS, tokenRecord } from '../../shared/datasets/tok
 import { treasuryValueSeries } from '../../shared/datasets/treasury-value.ts'
 import { twitterSeries } from '../../shared/datasets/twitter.ts'
 import { twitterSampleSeries, twitterSentimentSeries } from '../../shared/datasets/twitter-sentiment.ts'
-import { INTERVALS, type Interval } from '../../shared/intervals.ts'
+import { DAY_MS, INTERVAL_SECONDS, INTERVALS, type Interval } from '../../shared/intervals.ts'
 import { type Columns, DAY, from, type Published, publishSeries, RANGE, toValues } from './define-published.ts'
 import { governanceFiles } from './governance-files.ts'
 import { indexFiles } from './index-files.ts'
@@ -72,6 +72,7 @@ export const published: readonly Published[] = [
     of: tokenPrices,
     about: 'token',
     intervals: INTERVALS,
+    isYearly: (interval) => INTERVAL_SECONDS[interval] * 1000 >= DAY_MS,
     extent: toPriceRows,
     rows: toPublishedPrices,
     columns: from(pricePoint, [

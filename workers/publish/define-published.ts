@@ -24,6 +24,8 @@ export interface Published {
   readonly about?: 'token' | 'dao'
   /** The values of the partition key `interval`; absent if the dataset has one step. */
   readonly intervals?: readonly Interval[]
+  /** Whether a file has the rows of a year instead of a month: readers need one request for each file. */
+  readonly isYearly?: (interval: Interval) => boolean
   /** The table and its column with the time by which rows are partitioned; absent for a dataset in one file. */
   readonly extent?: (interval: Interval) => { readonly table: string; readonly time: string }
   /**

@@ -29,7 +29,7 @@ interface Content {
   readonly entities: readonly number[]
 }
 
-/** Rows of one file: a dataset, for a series with its interval and the month. */
+/** Rows of one file: a dataset, for a series with its interval and the month or the year. */
 export interface FileContent extends TimeRange, Content {
   readonly keys: Readonly<Record<string, string>>
   readonly interval: Interval
@@ -80,7 +80,7 @@ const toHash = (dataset: Published) =>
     .map(({ name }) => name)
     .join(', ')}))))`
 
-/** The content of each month of a range, hashed over the very rows that a file would have. */
+/** The content of each month or year of a range, hashed over the very rows that a file would have. The month of a year is 0. */
 async function readContents(
   options: PartitionOptions,
   dataset: Published,
@@ -89,7 +89,8 @@ async function readContents(
   const { db, registry, signal } = options
   const time = findTime(dataset)
   const moment = `toDateTime64(${time}, 3, 'UTC')`
-  const [year, month] = time === undefined ? ['0', '0'] : [`toYear(${moment})`, `toMonth(${moment})`]
+  const year = time === undefined ? '0' : `toYear(${moment})`
+  const month = time === undefined || dataset.isYearly?.(interval) ? '0' : `toMonth(${moment})`
   return db.rows({
     name: `publish-${dataset.name}-versions`,
     sql: `SELECT toInt32(${year}) AS year, toInt32(${month}) AS month, count() AS rows, ${toHash(dataset)} AS hash,
@@ -104,7 +105,7 @@ GROUP BY year, month ORDER BY year, month`,
 }
 
 /**
- * The content of each month. Whatever changed it is found: a job, a back-fill, a restored backup, another name of an
+ * The content of each file. Whatever changed it is found: a job, a back-fill, a restored backup, another name of an
  * entity. A year at a time bounds the memory.
  */
 export async function* readFileContents(
@@ -122,12 +123,17 @@ export async function* readFileContents(
       yield isWhole
         ? { ...found, interval, ...ALL, keys: {} }
         : {
-            ...{ ...found, interval, from: Date.UTC(y, m - 1), to: Date.UTC(y, m) },
-            keys: { ...own, year: String(y), month: String(m).padStart(2, '0') },
+            ...{ ...found, interval, ...toFileRange(y, m) },
+            keys: { ...own, year: String(y), ...(m === 0 ? {} : { month: String(m).padStart(2, '0') }) },
           }
     }
   }
 }
+
+const toFileRange = (year: number, month: number): TimeRange =>
+  month === 0
+    ? { from: Date.UTC(year, 0), to: Date.UTC(year + 1, 0) }
+    : { from: Date.UTC(year, month - 1), to: Date.UTC(year, month) }
 
 /** SQL for the rows of a file in their order, with a condition on all of them. */
 function toFileSql(dataset: Published, interval: Interval, condition?: string): string {
