@@ -24,7 +24,7 @@ const UNTIL = toBound('until')
 const toCondition = (isPast: boolean) =>
   isPast
     ? {
-        clauses: `${COUNTED},${toRestored(IS_SELECTED, 'toDateTime({until: Int64}, 0)')}`,
+        clauses: `${COUNTED},${toRestored(IS_SELECTED, IS_REQUESTED, 'toDateTime({until: Int64}, 0)')}`,
         isCast: `${UNTIL} AND ${COUNTED_THEN}`,
       }
     : { clauses: COUNTED, isCast: 'NOT is_replaced' }

@@ -15,14 +15,16 @@ const IS_REPLACEABLE = `(is_whole OR NOT ${isGovernor('space')})`
 
 /**
  * A WITH clause: of the `isSelected` votes, those that were replaced after the time `at` (SQL), and so counted at that time.
- * They are few: the others of a proposal are the last votes of their voters.
+ * They are few: the others of a proposal are the last votes of their voters. Only votes of voters with a replaced vote are grouped;
+ * `isRequested` selects these without sets, which cannot be passed on to shards within a set.
  */
-export const toRestored = (isSelected: string, at: string): string => `
+export const toRestored = (isSelected: string, isRequested: string, at: string): string => `
   (
     SELECT groupArray(tuple(dao, toString(space), toString(proposal), voter, last_at)) FROM
     (
       SELECT dao, space, proposal, voter, max(created_at) AS last_at FROM dao_cast_votes FINAL
       WHERE ${isSelected} AND created_at <= ${at} AND ${IS_REPLACEABLE}
+        AND (proposal, voter) IN (SELECT proposal, voter FROM dao_cast_votes WHERE ${isRequested} AND created_at <= ${at} AND is_replaced)
       GROUP BY dao, space, proposal, voter HAVING argMax(is_replaced, created_at)
     )
   ) AS restored`

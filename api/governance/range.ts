@@ -11,7 +11,14 @@ import { oneOf, time } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
 import { toNoData, toSources } from './counted.ts'
 import { findDelegationsRead } from './delegates.ts'
-import { type ListedProposal, readProposals, toProposalParams } from './participation.ts'
+import {
+  type ListedProposal,
+  MOST_PROPOSALS,
+  readProposals,
+  type Start,
+  toProposalParams,
+  toStarts,
+} from './participation.ts'
 
 const DEFAULT_DAYS = 90
 
@@ -57,6 +64,10 @@ export interface ProposalRange {
   /** The votes that the range may lack, by source, with the reason. */
   readonly incomplete: readonly { readonly source: (typeof SOURCES)[number]; readonly reason: string }[]
   readonly proposals: readonly ListedProposal[]
+  /** The starts of the votes on-chain. */
+  readonly starts: readonly Start[]
+  /** Whether the powers of delegates are known. */
+  readonly hasPowers: boolean
   /** The parameters of the statements in `participation.ts`. */
   readonly params: Readonly<Record<string, unknown>>
   /** Equal for ranges with equal proposals: part of the key of what is cached about them. */
@@ -105,7 +116,7 @@ const LONGEST_LAG_MS = DAY_MS
 
 /**
  * Resolves the range of a request.
- * @throws Problem `invalid_parameter` if it ends before it starts, `no_data` if no source was ever read.
+ * @throws Problem `invalid_parameter` if it ends before it starts or has too many proposals, `no_data` if no source was ever read.
  */
 export async function toProposalRange(call: RangeCall): Promise<ProposalRange> {
   const { found: dao, query, now } = call
@@ -128,6 +139,10 @@ export async function toProposalRange(call: RangeCall): Promise<ProposalRange> {
     findDelegationsRead(call, dao),
   ])
   if (readings.size === 0) throw toNoData(dao, sources)
+  if (proposals.length > MOST_PROPOSALS) {
+    const detail = `The range has more than ${MOST_PROPOSALS} proposals: choose a later start or an earlier end.`
+    throw new Problem('invalid_parameter', detail, { param: 'start' })
+  }
   const incomplete = sources.flatMap((source) => {
     const spaces = toScope([dao], [source]).own_spaces
     const times = spaces.flatMap((space) => readings.get(space) ?? [])
@@ -142,13 +157,14 @@ export async function toProposalRange(call: RangeCall): Promise<ProposalRange> {
       ...(undated > 0 ? [{ source, reason: `the end of ${undated} proposals is unknown` }] : []),
     ]
   })
-  const known = { ...toProposalParams(proposals), has_powers: delegationsReadAt !== undefined }
+  const hasPowers = delegationsReadAt !== undefined
+  const known = { ...toProposalParams(proposals), has_powers: hasPowers }
   return {
     ...{ from, to, incomplete },
     isPast: to < hour,
     expiresAt: to < hour ? undefined : hour + HOUR_MS,
     readAt: Math.max(...readings.values()),
-    proposals,
+    ...{ proposals, starts: toStarts(proposals), hasPowers },
     params: { ...params, ...known },
     digest: createHash('sha256').update(JSON.stringify(known)).digest('base64url').slice(0, 16),
   }

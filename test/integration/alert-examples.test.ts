@@ -442,4 +442,24 @@ describe('a proposal without its quorum', () => {
     await ofQuorum('live', { ends, quorum: 7, scores: [5, 1], more: live })
     expect(await evaluate(rule)).toEqual(SHORT)
   })
+
+  it('is withdrawn once if its votes were read late or its quorum was corrected, and not by votes after the reminder', async () => {
+    stage.clock.now += 3 * DAY_MS
+    const rule = toRule(24)
+    expect(await evaluate(rule)).toEqual([])
+    const ends = stage.clock.now + 23 * HOUR_MS
+    for (const id of ['late votes', 'late reading', 'lower quorum', 'changed votes'])
+      await ofQuorum(id, { ends, quorum: 10, scores: [3] })
+    await cast('lower quorum', 'a', '1', 3, 2)
+    expect(await evaluate(rule)).toEqual([...SHORT, ...SHORT, ...SHORT, ...SHORT])
+    stage.clock.now += HOUR_MS
+    await cast('late votes', 'b', '1', 12, 4)
+    await cast('late reading', 'b', '1', 12, 0.5)
+    await cast('changed votes', 'b', '1', 12, 4)
+    await cast('changed votes', 'b', '1', 2, 1.5)
+    await ofQuorum('lower quorum', { ends, quorum: 2, scores: [3] })
+    const withdrawn = /^Correction: withdrawn: .*: quorum is not reached, and the vote ends soon$/
+    expect(await evaluate(rule)).toEqual([expect.stringMatching(withdrawn), expect.stringMatching(withdrawn)])
+    expect(await evaluate(rule)).toEqual([])
+  })
 })

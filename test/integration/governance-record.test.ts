@@ -161,7 +161,7 @@ describe('/data/daos/governance/record', () => {
       addresses: [A],
       from: '2024-03-03T12:00:00.000Z',
       to: '2024-06-01T12:00:00.000Z',
-      ...{ proposals: 7, voted: 3, missed: 2, unknown: 2, participation: 0.6 },
+      ...{ proposals: 7, voted: 3, missed: 2, missedCount: 2, unknown: 2, participation: 0.6 },
       onchain: { proposals: 3, voted: 2, participation: 2 / 3 },
       offchain: { proposals: 2, voted: 1, participation: 0.5 },
       ...{ eligible: 2, participationWhenEligible: 1, participationByPower: 150 / 160, powerCast: 160 },
@@ -221,12 +221,13 @@ describe('/data/daos/governance/record', () => {
       return statements.slice(before).sort()
     }
     const record = 'governance-record'
+    const own = [record, `${record}-powers`]
     await toRead(A)
-    expect(await toRead(B)).toEqual([record])
+    expect(await toRead(B)).toEqual(own)
     feed.commit('governance')
-    expect(await toRead(C)).toEqual(['governance-range', 'governance-readings', record])
+    expect(await toRead(C)).toEqual(['governance-range', 'governance-readings', ...own])
     feed.commit('delegations')
-    expect(await toRead(A)).toEqual(['delegation-reading', 'governance-powers', record])
+    expect(await toRead(A)).toEqual(['delegation-reading', 'governance-powers', ...own])
   })
 
   it('is a table with a row for each proposal in other formats', async () => {

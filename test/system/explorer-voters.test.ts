@@ -72,6 +72,30 @@ describe.skipIf(!hasBrowser)('page of a voter', () => {
     await close()
   })
 
+  it('shows 90 days of work by a link and a CSV, within four actions from the front page', async () => {
+    const { page, close } = await open('/')
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type(delegate)
+    await page.getByRole('option', { name: /Votes and delegations/ }).waitFor()
+    await page.keyboard.press('Enter')
+    const card = region(page, 'Record in Uniswap, 90 days')
+    await card.getByText('Open as').click()
+    const href = await card.getByRole('link', { name: 'CSV', exact: true }).getAttribute('href')
+    const [head, ...rows] = (await (await fetch(href ?? '')).text()).trimEnd().split('\n')
+    const record = await get<{ proposals: number; voted: number }>(`record?id=${UNISWAP}&address=${delegate}`)
+    expect(record.voted).toBeGreaterThan(0)
+    expect(head).toContain('participation')
+    expect(rows).toHaveLength(record.proposals)
+    expect(rows.filter((row) => row.includes('"voted"'))).toHaveLength(record.voted)
+    const shared = await open(page.url().slice(demo.toUrl('').length))
+    const voted = region(shared.page, 'Record in Uniswap, 90 days')
+      .locator('div', { hasText: /^Voted/ })
+      .locator('data')
+    expect(Number(await voted.first().getAttribute('value'))).toBe(record.voted)
+    await shared.close()
+    await close()
+  })
+
   it('closes a menu by Escape, by a click outside, and when another one opens', async () => {
     const { page, close } = await open(`/voters/${delegate}`)
     const [daos, votes] = [region(page, 'DAOs'), region(page, 'Votes in Uniswap')]

@@ -33,7 +33,7 @@ const POSITIONS = ''
 /** Two jobs may store their changes in another order than that of their times, so the last ones are read again. */
 const OVERLAP_MS = 60_000
 /** (entity, bound) pairs of a statement: longer lists do not fit in a request. */
-const MOST_PAIRS = 500
+export const MOST_PAIRS = 500
 
 const changeRow = z.object({ entity: z.int(), from: z.int(), to: z.int(), readAt: z.int() })
 
@@ -94,7 +94,8 @@ export interface Correction {
   readonly repeats: number
 }
 
-interface CorrectedRule {
+/** A rule with the result of its evaluation. */
+export interface CorrectedRule {
   readonly rule: Rule
   readonly revision: string
   readonly beganAt: number
@@ -178,7 +179,7 @@ interface History {
   readonly repeats: (at: number, holds: boolean) => number
 }
 
-function toHistory(recorded: readonly RecordedFiring[]): History {
+export function toHistory(recorded: readonly RecordedFiring[]): History {
   const active = new Map<number, RecordedFiring>()
   for (const own of groupBy(recorded, ({ observedAt }) => observedAt).values()) {
     const kept = own.filter(({ holds }) => holds)
@@ -343,7 +344,7 @@ function toFoundFacts({ rule, entity }: Watched, turn: Turn, registry: Registry)
 }
 
 /** `value` is the corrected one; null if there is none at that time. */
-function toWithdrawnFacts(firing: RecordedFiring, value: number | null): Facts {
+export function toWithdrawnFacts(firing: RecordedFiring, value: number | null): Facts {
   const { entityType, entityId, entityName, observedAt, threshold, unit, page, request, title, firedAt } = firing
   const entity =
     entityType === '' ? null : ({ type: entityType, id: entityId, key: 0, name: entityName } as AlertEntity)

@@ -14,6 +14,7 @@ import {
   toPositionState,
   toWindow,
 } from './corrections.ts'
+import { findQuorumWithdrawals } from './quorum-corrections.ts'
 import { type Rule, toDatasets, toRevision } from './rules.ts'
 import { type AlertStore, CORRECTION, EVENTS_MS, toDeliveries, toStateKey } from './state.ts'
 import type { Firing, StoredFiring, StoredRule, SubjectState } from './state-rows.ts'
@@ -97,7 +98,11 @@ export async function evaluateGroup(group: RuleGroup, context: EvaluationContext
     else if (result.type === 'progress') applyProgress(evaluated, result, changes, now)
     else applyEvents(evaluated, result, fired, changes, now)
   }
-  for (const { evaluated, correction } of await findCorrections(active, corrected, changes.firings, context))
+  const corrections = await Promise.all([
+    findCorrections(active, corrected, changes.firings, context),
+    findQuorumWithdrawals(active, changes.firings, context),
+  ])
+  for (const { evaluated, correction } of corrections.flat())
     changes.firings.push(toCorrection(evaluated, correction, now))
   if (corrected.position !== undefined) changes.states.push(toPositionState(group.name, corrected.position))
   await store.writeFirings(changes.firings)

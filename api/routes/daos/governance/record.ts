@@ -5,7 +5,8 @@ import { SOURCES } from '../../../../shared/datasets/governance-scope.ts'
 import { governors } from '../../../../shared/datasets/governors.ts'
 import { countOrNull, idValue, numberOrNull, timeValue, uint32 } from '../../../../shared/record-values.ts'
 import type { Answer } from '../../../formats/formats.ts'
-import { type ListedProposal, PERSON_SQL, toPersonParams, UNKNOWN_REASONS } from '../../../governance/participation.ts'
+import { isKnownOnchain, type ListedProposal, UNKNOWN_REASONS } from '../../../governance/participation.ts'
+import { type Participation, readPerson, toShare } from '../../../governance/person.ts'
 import { personMembers } from '../../../governance/person-members.ts'
 import { findOwnPower } from '../../../governance/powers.ts'
 import { type ProposalRange, rangeParameters, toProposalRange } from '../../../governance/range.ts'
@@ -75,7 +76,8 @@ const record = z
     to: timeValue.describe('End of the range, exclusive.'),
     proposals: uint32.describe('Proposals whose vote ended in the range: `voted`, `missed` and `unknown` together.'),
     ...personMembers,
-    missed: uint32.describe('Proposals that none of the addresses voted on.'),
+    missed: uint32.describe('Proposals that none of the addresses voted on; `missedProposals` lists them.'),
+    missedCount: uint32.describe('The same number as `missed`.'),
     unknown: uint32.describe('Proposals whose votes are not completely known. They are in no other number.'),
     onchain: ofSource.describe('Of the proposals on governors.'),
     offchain: ofSource.describe('Of the proposals on Snapshot.'),
@@ -101,42 +103,13 @@ const record = z
 type GovernanceRecord = z.infer<typeof record>
 type Row = z.infer<typeof row>
 
-const stored = z.object({
-  proposals: z.int(),
-  known: z.int(),
-  onchain_known: z.int(),
-  voted: z.int(),
-  onchain_voted: z.int(),
-  agreed: z.int(),
-  power_cast: z.number().nullable(),
-  first_vote_at: z.int().nullable(),
-  last_vote_at: z.int().nullable(),
-  hours: z.number().nullable(),
-  majority_share: z.number().nullable(),
-  eligible: z.int().nullable(),
-  eligible_participation: z.number().nullable(),
-  power_participation: z.number().nullable(),
-  power: z.number().nullable(),
-  ballots: z.array(
-    z.object({
-      id: z.string(),
-      power: z.number().nullable(),
-      at: z.int(),
-      choice: z.string().nullable(),
-      agrees: z.boolean().nullable(),
-    }),
-  ),
-})
-type Stored = z.infer<typeof stored> & { readonly rank: number | null }
-
 const toTime = (ms: number) => new Date(ms).toISOString()
 const toTimeOrNull = (ms: number | null) => (ms === null ? null : toTime(ms))
 
-function toRows({ ballots }: Stored, proposals: readonly ListedProposal[]): Row[] {
-  const byId = new Map(ballots.map((one) => [one.id, one]))
+function toRows({ ballots }: Participation, proposals: readonly ListedProposal[]): Row[] {
   return proposals.flatMap(({ id, ends, reason: unknown, title, source, url }): Row[] => {
     if (ends === null) return []
-    const vote = unknown === '' ? byId.get(id) : undefined
+    const vote = unknown === '' ? ballots.get(id) : undefined
     return [
       {
         ...{ _id: id, title, source, endsAt: toTime(ends), url },
@@ -149,27 +122,27 @@ function toRows({ ballots }: Stored, proposals: readonly ListedProposal[]): Row[
   })
 }
 
-const toShare = (part: number, all: number) => (all === 0 ? null : part / all)
-
 function toRecord(
-  found: Stored,
+  found: Participation,
   rows: readonly Row[],
-  { dao, addresses, range }: { dao: string; addresses: string[]; range: ProposalRange },
+  { dao, addresses, range, rank }: { dao: string; addresses: string[]; range: ProposalRange; rank: number | null },
 ): GovernanceRecord {
-  const { known, onchain_known: onchain, onchain_voted: onchainVoted, voted } = found
-  const offchain = { proposals: known - onchain, voted: voted - onchainVoted }
+  const { voted, onchainVoted } = found
+  const known = rows.filter(({ reason }) => reason === null)
+  const onchain = range.proposals.filter(isKnownOnchain).length
+  const offchain = { proposals: known.length - onchain, voted: voted - onchainVoted }
   const toAbout = ({ _id, title, source, endsAt, url }: Row) => ({ _id, title, source, endsAt, url })
   return {
     ...{ dao, addresses, from: toTime(range.from), to: toTime(range.to) },
-    ...{ proposals: found.proposals, voted, participation: toShare(voted, known), eligible: found.eligible },
-    ...{ participationWhenEligible: found.eligible_participation, participationByPower: found.power_participation },
-    ...{ powerCast: found.power_cast, firstVoteAt: toTimeOrNull(found.first_vote_at) },
-    lastVoteAt: toTimeOrNull(found.last_vote_at),
-    ...{ medianHoursBeforeEnd: found.hours, withMajorityShare: found.majority_share },
-    ...{ missed: known - voted, unknown: found.proposals - known },
+    ...{ proposals: rows.length, voted, participation: toShare(voted, known.length), eligible: found.eligible },
+    ...{ participationWhenEligible: found.eligibleParticipation, participationByPower: found.powerParticipation },
+    ...{ powerCast: found.powerCast, firstVoteAt: toTimeOrNull(found.firstVoteAt) },
+    lastVoteAt: toTimeOrNull(found.lastVoteAt),
+    ...{ medianHoursBeforeEnd: found.medianHours, withMajorityShare: found.majorityShare },
+    ...{ missed: known.length - voted, missedCount: known.length - voted, unknown: rows.length - known.length },
     onchain: { proposals: onchain, voted: onchainVoted, participation: toShare(onchainVoted, onchain) },
     offchain: { ...offchain, participation: toShare(offchain.voted, offchain.proposals) },
-    ...{ withMajority: found.agreed, votingPower: found.power, rank: found.rank },
+    ...{ withMajority: found.agreed, votingPower: found.power, rank },
     votes: rows.flatMap(({ participation: _, reason: __, votedAt, choice, votingPower, withMajority, ...one }) =>
       votedAt === null ? [] : [{ ...one, choice, votingPower, votedAt, withMajority }],
     ),
@@ -198,14 +171,7 @@ export const governanceRecordRoute = defineRoute({
     const range = await toProposalRange(call)
     const addresses = [...new Set(query.address)].sort()
     const own = await findOwnPower(call, range, addresses)
-    const [one] = await db.rows({
-      name: 'governance-record',
-      sql: PERSON_SQL,
-      params: { ...range.params, ...toPersonParams(addresses, own) },
-      schema: stored,
-    })
-    if (one === undefined) throw new Error('the statement returns one row')
-    const found = { ...one, rank: own.rank }
+    const found = await readPerson(db, range, addresses, own)
     const rows = toRows(found, range.proposals)
     const head = {
       asOf: range.readAt,
@@ -217,6 +183,9 @@ export const governanceRecordRoute = defineRoute({
         { name: 'governance-record', records: rows, ...head },
         { selection: EVERYTHING, sort: [], filters: [] },
       )
-    return { body: Buffer.from(JSON.stringify(toRecord(found, rows, { dao: dao.id, addresses, range }))), ...head }
+    return {
+      body: Buffer.from(JSON.stringify(toRecord(found, rows, { dao: dao.id, addresses, range, rank: own.rank }))),
+      ...head,
+    }
   },
 })
