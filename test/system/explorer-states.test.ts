@@ -244,17 +244,21 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
       'daos/governance/proposals': (route: Route) => {
         expect(queryOf(route).get('filter')).toBe(`_id=${SECOND}`)
         const known = { title: 'Fund the audit', state: 'closed', author: '0x00', url: 'https://example.com/vote' }
-        const result = { choices: ['For', 'Against'], scores: [75, 25], scoresTotal: 100, votes: 2, quorum: 80 }
+        const result = { choices: ['For', 'Against'], scores: [85, 15], scoresTotal: 100, votes: 2, quorum: 80 }
+        const quorumState = { quorum: 80, counted: 'for', power: 85, reached: true, missing: 0, live: false }
         const times = { createdAt: '2024-03-01T00:00:00.000Z', startsAt: null, endsAt: '2024-03-09T00:00:00.000Z' }
-        return route.fulfill({ json: [{ _id: SECOND, dao: ID, ...known, ...result, ...times, outcome: null }] })
+        return route.fulfill({
+          json: [{ _id: SECOND, dao: ID, ...known, ...result, ...times, outcome: null, quorumState }],
+        })
       },
       'daos/governance/votes': [vote('a', 1, 75), vote('b', 2, 25)],
     })
     await page.getByRole('heading', { level: 1, name: 'Fund the audit' }).waitFor()
     const result = page.getByRole('region', { name: 'Result', exact: true })
-    expect(await result.getByRole('listitem').allTextContents()).toEqual(['For75.00 %75', 'Against25.00 %25'])
+    expect(await result.getByRole('listitem').allTextContents()).toEqual(['For85.00 %85', 'Against15.00 %15'])
     expect(await page.getByRole('progressbar', { name: 'Share of the quorum' }).getAttribute('value')).toBe('1')
-    expect(await result.locator('.quorum p').first().textContent()).toBe('Quorum100 of 80125.00 %')
+    expect(await result.locator('.quorum p').first().textContent()).toBe('Quorum85 of 80106.25 %')
+    expect(await result.locator('.quorum .note').textContent()).toBe('Only votes For count.')
     await page.getByText('Passed', { exact: true }).waitFor()
     const rows = page.getByRole('region', { name: 'Table: Votes' }).locator('tbody tr')
     await rows.nth(1).waitFor()
@@ -280,7 +284,7 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
     const { page, close } = await open(`/daos/${ID}/proposals/${SECOND}`, {
       daos: [DAO],
       'daos/governance/proposals': (route: Route) => {
-        expect(queryOf(route).get('include')).toBe('body')
+        expect(queryOf(route).getAll('include').join(',')).toBe('body,quorum')
         return route.fulfill({ json: [{ ...proposal, ...result, ...times, body: body.join('\n\n') }] })
       },
       'daos/governance/votes': [],

@@ -151,7 +151,7 @@ function Body({ of }: { of: Proposal }) {
 /** The page of a proposal: result, dates, text and votes. */
 export function ProposalPage({ dao, id }: { dao: string; id: string }) {
   const question = toQuestion('/data/daos/governance/proposals', {
-    ...{ id: dao, source: 'all', include: ['body'] },
+    ...{ id: dao, source: 'all', include: ['body', 'quorum'] },
     filter: [`_id=${id}`],
   })
   const proposals = useAnswer(question)

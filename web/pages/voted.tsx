@@ -34,12 +34,28 @@ export function QuorumText({ of: { quorum, scoresTotal } }: { of: Proposal }) {
   return <Value of={scoresTotal === null ? null : scoresTotal / quorum} as="share" why="No votes counted yet." />
 }
 
-/** How far the votes are from the quorum. */
+const COUNTED = {
+  for: 'Only votes For count.',
+  'for+abstain': 'Votes For and abstentions count.',
+  all: 'All votes count.',
+  'larger+abstain': 'The larger one of For and Against counts, and abstentions.',
+}
+
+/** Which votes count for the quorum, in words. */
+function describeCounted(of: Proposal) {
+  const state = 'quorumState' in of ? of.quorumState : undefined
+  if (state?.counted) return `${COUNTED[state.counted]}${state.live ? ' The quorum may change until the end.' : ''}`
+  return 'source' in of && of.source === 'governor'
+    ? 'All votes together; some governors count only the votes For.'
+    : ''
+}
+
+/** How far the votes that count are from the quorum; all votes if it is not known which count. */
 export function QuorumProgress({ of }: { of: Proposal }) {
   const { quorum, scoresTotal } = of
   if (quorum === null || quorum === 0)
     return <p class="note">{quorum === null ? 'The source reports no quorum.' : 'The space has set no quorum.'}</p>
-  const cast = scoresTotal ?? 0
+  const cast = ('quorumState' in of ? of.quorumState?.power : undefined) ?? scoresTotal ?? 0
   const missing = quorum - cast
   return (
     <div class="quorum">
@@ -59,7 +75,7 @@ export function QuorumProgress({ of }: { of: Proposal }) {
             <Value of={missing} as="amount" /> {of.state === 'active' ? 'more would reach it.' : 'were missing.'}{' '}
           </>
         )}
-        {'source' in of && of.source === 'governor' && 'All votes together; some governors count only the votes For.'}
+        {describeCounted(of)}
       </p>
     </div>
   )
