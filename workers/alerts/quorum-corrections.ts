@@ -5,7 +5,8 @@ import { GOVERNOR_SUMS, toGovernorScores } from '../../shared/datasets/governors
 import { groupBy, toBatches } from '../../shared/group-by.ts'
 import type { ConditionContext } from './conditions/condition.ts'
 import { type CorrectedRule, type Correction, MOST_PAIRS, toHistory, toWithdrawnFacts } from './corrections.ts'
-import { type AlertStore, EVENTS_MS, type Firing, type RecordedFiring } from './state.ts'
+import { type AlertStore, EVENTS_MS } from './state.ts'
+import type { Firing, RecordedFiring } from './state-rows.ts'
 
 const quorumRow = z.object({
   pair: z.int(),

@@ -1646,6 +1646,7 @@ FROM
   GROUP BY dao, day, kind, direction, leg, chain, contract_address
 )
 GROUP BY dao, day;
+
 CREATE TABLE IF NOT EXISTS dao_votes_by_voter
 (
     dao          UInt64 CODEC(ZSTD(1)),
