@@ -37,8 +37,9 @@ export const percentOrNull = percent.nullable()
 /** From 0 to 1. */
 export const shareOfOne = numberIn('share')
 
-const SOURCE =
-  'Provider of the observation; null for observations of versions that did not store it. With `include=source`.'
+/** The description of the provider of an observation, in files. */
+export const SOURCE_TEXT = 'Provider of the observation; null for observations of versions that did not store it.'
+const SOURCE = `${SOURCE_TEXT} With \`include=source\`.`
 
 /** The provider of an observation, which `include=source` adds. */
 export const observationSource = z.string().nullable().describe(SOURCE)

@@ -16,7 +16,7 @@ import { openFolder, type Target } from '../../workers/publish/target.ts'
 import { createApiDatabase, createHandFeed, startApi } from './api.ts'
 import { createTestConfig } from './database.ts'
 import { storeEveryDataset } from './every-dataset.ts'
-import { storeQuotes } from './quotes.ts'
+import { storeQuotes, toQuote } from './quotes.ts'
 import { silent } from './silent.ts'
 import { storeFlowRows, toFlow } from './stored-flows.ts'
 
@@ -27,6 +27,7 @@ interface RunOptions {
   readonly target?: Target
   readonly signal?: AbortSignal
   readonly keepDays?: number
+  readonly only?: readonly string[]
   readonly db?: Database
 }
 
@@ -67,6 +68,7 @@ export async function createPublished() {
       { token: tokenAt(n).key, at: Date.parse('2024-02-29T23:51:10Z'), price: 2 * n },
     ]),
   )
+  await storeSources(writer, tokenAt(2).key)
   await coverHolders(writer, registry)
   await storePaidFlows(writer, registry)
   const api = await startApi({ config, ...database, changeFeed: createHandFeed(), now: () => NOW })
@@ -119,6 +121,17 @@ export async function createPublished() {
       await rm(root, { recursive: true, force: true })
     },
   }
+}
+
+/** Quotes of several providers in one week, of which the first is the point of the coarse intervals. */
+async function storeSources(db: Database, token: number): Promise<void> {
+  const quotes = [
+    ['2024-02-26T00:02:00Z', 'coingecko'],
+    ['2024-02-26T00:31:00Z', 'defillama'],
+    ['2024-02-28T05:00:00Z', 'coinmarketcap'],
+  ] as const
+  const rows = quotes.map(([at, provider]) => ({ ...toQuote({ token, at: Date.parse(at), price: 3 }), provider }))
+  await db.insert({ table: 'token_quotes_in', rows })
 }
 
 async function coverHolders(db: Database, registry: Registry): Promise<void> {

@@ -4,7 +4,7 @@ import { discordSeries } from '../../shared/datasets/discord.ts'
 import { feesSeries } from '../../shared/datasets/fees.ts'
 import { holdersSeries } from '../../shared/datasets/holders.ts'
 import { marketCapSeries } from '../../shared/datasets/market-cap.ts'
-import { pricePoint, selectPricePoints, toPriceRows } from '../../shared/datasets/price-points.ts'
+import { pricePoint, selectPricePoints, toPriceRows, withSources } from '../../shared/datasets/price-points.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { daoRatings, ratingRecord } from '../../shared/datasets/ratings.ts'
 import { telegramSeries } from '../../shared/datasets/telegram.ts'
@@ -14,14 +14,29 @@ import { treasuryValueSeries } from '../../shared/datasets/treasury-value.ts'
 import { twitterSeries } from '../../shared/datasets/twitter.ts'
 import { twitterSampleSeries, twitterSentimentSeries } from '../../shared/datasets/twitter-sentiment.ts'
 import { DAY_MS, INTERVAL_SECONDS, INTERVALS, type Interval } from '../../shared/intervals.ts'
-import { type Columns, DAY, from, type Published, publishSeries, RANGE, toValues } from './define-published.ts'
+import {
+  type Columns,
+  DAY,
+  from,
+  MOMENT_FROM,
+  MOMENT_TO,
+  type Published,
+  publishSeries,
+  RANGE,
+  SOURCE,
+  toValues,
+} from './define-published.ts'
 import { governanceFiles } from './governance-files.ts'
 import { indexFiles } from './index-files.ts'
 import { treasuryFiles } from './treasury-files.ts'
 
+/** The observation of a bucket may be up to an interval after its start. */
 const toPublishedPrices = (interval: Interval) =>
   `SELECT token AS key, bucket AS timestamp, as_of AS observed_at, * EXCEPT (token, bucket, as_of)
-FROM (${selectPricePoints(interval, RANGE)})`
+FROM (${withSources(
+    selectPricePoints(interval, RANGE),
+    `observed_at >= ${MOMENT_FROM} AND observed_at < ${MOMENT_TO} + INTERVAL ${INTERVAL_SECONDS[interval]} SECOND`,
+  )})`
 
 const TOKENS: Columns<typeof TOKEN_FACTS> = [
   ['contract_address', 'contractAddress'],
@@ -39,6 +54,15 @@ const DAOS: Columns<typeof DAO_VALUES> = [
   ['website', 'website'],
   ['live', 'live'],
   ['verified', 'verified'],
+]
+const PRICES: Columns = [
+  ['timestamp', 'timestamp'],
+  ['observed_at', 'quote.USD.timestamp'],
+  ['price', 'quote.USD.price'],
+  ['volume_24h', 'quote.USD.volume_24h'],
+  ['market_cap', 'quote.USD.market_cap'],
+  ['total_supply', 'quote.USD.total_supply'],
+  ['circulating_supply', 'quote.USD.circulating_supply'],
 ]
 const DEX_TRADES: Columns<typeof DEX_TRADE_VALUES> = [
   ['traded_at', 'recordedAt'],
@@ -75,15 +99,7 @@ export const published: readonly Published[] = [
     isYearly: (interval) => INTERVAL_SECONDS[interval] * 1000 >= DAY_MS,
     extent: toPriceRows,
     rows: toPublishedPrices,
-    columns: from(pricePoint, [
-      ['timestamp', 'timestamp'],
-      ['observed_at', 'quote.USD.timestamp'],
-      ['price', 'quote.USD.price'],
-      ['volume_24h', 'quote.USD.volume_24h'],
-      ['market_cap', 'quote.USD.market_cap'],
-      ['total_supply', 'quote.USD.total_supply'],
-      ['circulating_supply', 'quote.USD.circulating_supply'],
-    ]),
+    columns: [...from(pricePoint, PRICES), SOURCE],
   },
   publishSeries(
     holdersSeries,

@@ -4,7 +4,7 @@ import type { DatasetFacts } from '../../shared/datasets/define-dataset.ts'
 import type { DailySeries } from '../../shared/datasets/define-series.ts'
 import { TOKEN_FACTS, tokenRecord } from '../../shared/datasets/token-records.ts'
 import type { Interval } from '../../shared/intervals.ts'
-import { unitOf } from '../../shared/record-values.ts'
+import { SOURCE_TEXT, unitOf } from '../../shared/record-values.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 
 /** A column of the files. `unit` is absent for texts, times and plain counts. */
@@ -82,18 +82,24 @@ export const from = (record: z.ZodObject, columns: Columns): Column[] =>
 const asMoment = (parameter: string) => `{${parameter}: DateTime64(3, 'UTC')}`
 /** The start of the rows' range in `rows`. */
 export const MOMENT_FROM = asMoment('from')
+/** The end of the rows' range in `rows`. */
+export const MOMENT_TO = asMoment('to')
 export const RANGE = (time: string) => `${time} >= ${asMoment('from')} AND ${time} < ${asMoment('to')}`
 /** A day in UTC: a date, so that it is the same day in every time zone of a reader. */
 const asDay = (sql: string) => `toDate32(${sql}, 'UTC')`
 export const DAY = asDay('observed_at')
 
+/** The provider of an observation: the last column, so that the columns of older files keep their positions. */
+export const SOURCE: Column = { name: 'source', description: SOURCE_TEXT }
+
 /**
  * The files of a daily series: a row per owner and day. `more` are series of the same dataset whose values are columns
- * after its own.
+ * after its own. The last column is the provider, if the dataset knows it.
  */
 export function publishSeries(series: DailySeries, description: string, more: readonly DailySeries[] = []): Published {
   const { dataset, about, record, time } = series
-  const columns = [series, ...more].flatMap((one) => one.columns)
+  const own = [series, ...more].flatMap((one) => one.columns)
+  const columns = series.sourced === undefined ? own : [...own, SOURCE]
   const values = Object.assign({}, ...[series, ...more].map((one) => one.values))
   const key = about === undefined ? '0' : 's.owner'
   return {

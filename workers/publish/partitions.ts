@@ -104,9 +104,15 @@ GROUP BY year, month ORDER BY year, month`,
   })
 }
 
+/** The ranges of the statements for a year: all of it, or its months if the rows are every five minutes. */
+function toRanges(year: number, interval: Interval): readonly TimeRange[] {
+  if (interval !== '5m') return [{ from: Date.UTC(year, 0), to: Date.UTC(year + 1, 0) }]
+  return Array.from({ length: 12 }, (_, month) => ({ from: Date.UTC(year, month), to: Date.UTC(year, month + 1) }))
+}
+
 /**
  * The content of each file. Whatever changed it is found: a job, a back-fill, a restored backup, another name of an
- * entity. A year at a time bounds the memory.
+ * entity. The ranges bound the memory, because joined tables are loaded into it.
  */
 export async function* readFileContents(
   options: PartitionOptions,
@@ -116,7 +122,7 @@ export async function* readFileContents(
   const isWhole = findTime(dataset) === undefined
   const ranges = isWhole
     ? [ALL]
-    : (await listYears(options, dataset, interval)).map((one) => ({ from: Date.UTC(one, 0), to: Date.UTC(one + 1, 0) }))
+    : (await listYears(options, dataset, interval)).flatMap((one) => toRanges(one, interval))
   for (const range of ranges) {
     for (const { year: y, month: m, ...found } of await readContents(options, dataset, { ...range, interval })) {
       const own = dataset.intervals === undefined ? {} : { interval }
