@@ -57,6 +57,8 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
    * than those that can be fetched again.
    */
   readonly hasTextsOfPeople?: true
+  /** Set if the rows are spread over several tables and a replay can compare them. */
+  readonly storedRows?: StoredRows
   /** The input datasets. When their rows are stored, the days of these rows are recomputed. */
   readonly computedFrom?: readonly DatasetFacts[]
   /**
@@ -95,6 +97,23 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
     readonly source?: string
     readonly provider?: string
   }
+}
+
+/** How the rows of a dataset that are stored in several tables are read back, to compare them with decoded rows. */
+export interface StoredRows {
+  /** ClickHouse types of the compared columns. `provider` is that of the row. */
+  readonly columns: Readonly<Record<string, string>>
+  /** The columns that identify a row. */
+  readonly keys: readonly string[]
+  /**
+   * SQL for the rows from `{from: DateTime64(3, 'UTC')}` to `{to: ...}` (both inclusive): the columns, and `collected_at_ms`,
+   * the start of the run: one of `{runs: Array(Int64)}`, or about that time. All in Unix milliseconds.
+   */
+  readonly sql: string
+  /** Values that decoded rows have if they lack a column. */
+  readonly defaults: Readonly<Record<string, unknown>>
+  /** Of two rows with the same key, the one with the higher rank is stored, regardless of its time of collection. */
+  rank(row: Readonly<Record<string, unknown>>): number
 }
 
 /** The input of a dataset's derived tables. Times are Unix milliseconds. */

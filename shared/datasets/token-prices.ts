@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { MOST_HELD_USD, MOST_MARKET_USD, MOST_PRICE_USD, MOST_TOKENS } from './bounds.ts'
-import { defineDataset } from './define-dataset.ts'
+import { defineDataset, type StoredRows } from './define-dataset.ts'
 
 /** The price of one token in USD, from any source. */
 export const tokenPrice = z.number().positive().max(MOST_PRICE_USD)
@@ -49,6 +49,35 @@ export const tokenPriceRow = z.strictObject({
 
 export type TokenPriceRow = z.infer<typeof tokenPriceRow>
 
+/** The values that a stored price may lack. Of two prices of the same time, the more complete one is stored. */
+const KNOWN = ['volume_24h', 'market_cap', 'total_supply', 'circulating_supply'] as const
+const WITHIN = "observed_at >= {from: DateTime64(3, 'UTC')} AND observed_at <= {to: DateTime64(3, 'UTC')}"
+
+/**
+ * The series with its sources. The version of a price has the minutes from its time to the start of its run. A provider's
+ * clock may be up to two minutes fast.
+ */
+const storedPrices: StoredRows = {
+  columns: {
+    ...{ token: 'UInt64', observed_at: "DateTime64(3, 'UTC')", price: 'Float64' },
+    ...Object.fromEntries(KNOWN.map((name) => [name, 'Nullable(Float64)'])),
+    ...{ provider: 'String', agreement: 'String' },
+  },
+  keys: ['token', 'observed_at'],
+  sql: `SELECT p.token AS token, p.observed_at AS observed_at, p.price AS price, ${KNOWN.map((name) => `p.${name} AS ${name}`).join(', ')},
+  s.provider AS provider, s.agreement AS agreement,
+  ifNull(arrayFirstOrNull(run -> run > p.at - 120000 AND intDiv(greatest(run - p.at, 0), 60000) = p.minutes, {runs: Array(Int64)}), p.at + p.minutes * 60000) AS collected_at_ms
+FROM (
+  SELECT token, observed_at, price, ${KNOWN.join(', ')}, toUnixTimestamp64Milli(observed_at) AS at, toInt64(version % 268435456) AS minutes
+  FROM token_prices FINAL WHERE ${WITHIN}
+) AS p
+LEFT JOIN (
+  SELECT token, observed_at, toString(provider) AS provider, toString(agreement) AS agreement FROM price_sources FINAL WHERE ${WITHIN}
+) AS s ON s.token = p.token AND s.observed_at = p.observed_at`,
+  defaults: { agreement: 'single' },
+  rank: (row) => KNOWN.filter((name) => row[name] !== null).length,
+}
+
 /** Token market data. Rows are inserted into `token_quotes_in`; its views fill the series and the latest quotes. */
 export const tokenPrices = defineDataset({
   name: 'prices',
@@ -65,6 +94,7 @@ export const tokenPrices = defineDataset({
   isCollected: true,
   isAttributed: true,
   hasOwnTimes: true,
+  storedRows: storedPrices,
   hasHistory: true,
   rowStep: ['1h', '1d'],
   series: { table: 'token_prices', entity: 'token', time: 'observed_at' },

@@ -4,10 +4,10 @@ import { DAY_MS } from '../../shared/intervals.ts'
 import { toRequest } from '../../workers/commands/replay.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import discord from '../../workers/jobs/discord.ts'
+import governance from '../../workers/jobs/governance.ts'
 import holders from '../../workers/jobs/holders.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import marketCap from '../../workers/jobs/market-cap.ts'
-import prices from '../../workers/jobs/prices.ts'
 import telegram from '../../workers/jobs/telegram.ts'
 import twitter from '../../workers/jobs/twitter.ts'
 import { replay } from '../../workers/run/runner.ts'
@@ -140,7 +140,7 @@ describe('replay of stored answers', () => {
     await expect(decode(marketCap)).rejects.toThrow(
       'market-cap has no answers of providers: it is computed from prices. Replay its input.',
     )
-    await expect(decode(prices)).rejects.toThrow('prices: its rows are stored in several tables')
+    await expect(decode(governance)).rejects.toThrow('governance: its rows are stored in several tables')
   })
 })
 

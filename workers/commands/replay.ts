@@ -142,9 +142,9 @@ function print(
 ): void {
   const names = new Map(job.entities(registry).map(({ key, id, name }) => [key, { id, name }]))
   if (json) {
-    const shown = differences.map(({ entity, at, collectedAt, ...more }) => ({
+    const shown = differences.map(({ entity, at, collectedAt, kind, before, after, members }) => ({
       ...{ dataset: job.name, id: names.get(entity)?.id ?? null, at: new Date(at).toISOString() },
-      ...{ ...more, collectedAt: new Date(collectedAt).toISOString() },
+      ...{ kind, before, after, members, collectedAt: new Date(collectedAt).toISOString() },
     }))
     console.log(JSON.stringify({ ...done, isApplied: apply, differences: shown }, null, 2))
     return

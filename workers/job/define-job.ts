@@ -177,6 +177,22 @@ export interface Confirmation {
   store(): Promise<void>
 }
 
+/** Decides about the values of a range again, slot after slot, for a replay of stored answers. */
+export interface ConfirmationReplay {
+  /** Opens the confirmation of a slot in a run that started at `collectedAt` (Unix milliseconds). */
+  open(input: ConfirmationInput, collectedAt: number): Promise<Confirmation>
+  /** Notes the rows that a run has decoded; later slots read them. */
+  note(results: readonly { readonly provider: string; readonly rows: readonly object[] }[], collectedAt: number): void
+  /** Whether a later slot of the replay has removed a row of a run. */
+  isTakenOut(row: object, collectedAt: number): boolean
+  /** Returns whether a slot after the range has removed a row. */
+  readTakenOutLater(): Promise<(row: object) => boolean>
+  /** Removes a stored value. `at` is in Unix milliseconds. */
+  remove(entity: number, at: number): Promise<void>
+  /** Stores the state after each slot instead of the stored one. */
+  store(): Promise<void>
+}
+
 export interface Confirmed {
   /** Rows that were not returned by `take`. */
   readonly rows: readonly { readonly provider: string; readonly row: object }[]
@@ -240,6 +256,8 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
   openPlausibilityCheck?(db: Database, entities: readonly number[]): Promise<PlausibilityCheck>
   /** Opens the confirmation of the values of a slot. */
   openConfirmation?(db: Database, input: ConfirmationInput): Promise<Confirmation>
+  /** Opens the same decisions for the runs of a replay, which started at these times (Unix milliseconds). */
+  openConfirmationReplay?(db: Database, range: TimeRange, runs: readonly number[]): ConfirmationReplay
   /** Opens a check of history rows of these entities (keys) in a range. */
   openHistoryCheck?(db: Database, entities: readonly number[], range: TimeRange): Promise<PlausibilityCheck>
   /** Providers that only confirm values in doubt, after all others. */
@@ -267,6 +285,7 @@ export interface Job {
   readonly resumes: boolean
   readonly openPlausibilityCheck: JobDefinition<object, unknown, Entity>['openPlausibilityCheck']
   readonly openConfirmation: JobDefinition<object, unknown, Entity>['openConfirmation']
+  readonly openConfirmationReplay: JobDefinition<object, unknown, Entity>['openConfirmationReplay']
   readonly openHistoryCheck: JobDefinition<object, unknown, Entity>['openHistoryCheck']
   readonly computedFrom: readonly DatasetFacts[]
   /** In query order. */
@@ -296,6 +315,7 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     resumes: job.dataset.resumes ?? false,
     openPlausibilityCheck: job.openPlausibilityCheck,
     openConfirmation: job.openConfirmation,
+    openConfirmationReplay: job.openConfirmationReplay,
     openHistoryCheck: job.openHistoryCheck,
     computedFrom: job.dataset.computedFrom ?? [],
     providers: job.providers,

@@ -3,7 +3,14 @@ import { DataError } from '../../shared/errors.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { type TimeRange, toMs } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/store.ts'
-import type { CheckedRows, Confirmation, ConfirmationInput, Confirmed, PlausibilityCheck } from '../job/define-job.ts'
+import type {
+  CheckedRows,
+  Confirmation,
+  ConfirmationInput,
+  Confirmed,
+  PlausibilityCheck,
+  TakenOut,
+} from '../job/define-job.ts'
 import {
   type Decided,
   type Decision,
@@ -18,15 +25,12 @@ import {
 import {
   type FoundSuspect,
   findSuspects,
-  readLastPrices,
-  readMemories,
-  readSuspects,
+  openPriceState,
+  type PriceState,
   type StoredSuspect,
   toEvidence,
-  writeMemories,
-  writeSuspects,
 } from './state.ts'
-import { createTakeOut, type Wrong } from './take-out.ts'
+import { takeOutPrices, type Wrong, type WrongPrices } from './take-out.ts'
 
 type Row = Readonly<Record<string, unknown>>
 
@@ -56,16 +60,26 @@ function withEvidence(row: Row, trusted: NonNullable<Decided['stored']>): Row {
   return isPlain ? row : { ...row, ...toEvidence(trusted) }
 }
 
+/** Where a confirmation reads its state, and how it removes wrong prices. */
+export interface PriceStores {
+  readonly state: PriceState
+  takeOut(wrong: WrongPrices, slot: number): Promise<readonly TakenOut[]>
+}
+
 /** Applies the rule of `rule.ts` to the quotes of a slot. */
-export async function openPriceConfirmation(
-  db: Database,
+export const openPriceConfirmation = (db: Database, input: ConfirmationInput): Promise<Confirmation> =>
+  confirmPrices({ state: openPriceState(db), takeOut: (wrong, slot) => takeOutPrices(db, wrong, slot) }, input)
+
+/** The same with other stores, as for a replay. */
+export async function confirmPrices(
+  { state, takeOut }: PriceStores,
   { entities, slot, sources, answersFrom, log }: ConfirmationInput,
 ): Promise<Confirmation> {
   const keys = entities.map(({ key }) => key)
   const [lastPrices, memories, suspects] = await Promise.all([
-    readLastPrices(db, keys, slot),
-    readMemories(db, keys, slot),
-    readSuspects(db, keys, slot),
+    state.readLastPrices(keys, slot),
+    state.readMemories(keys, slot),
+    state.readSuspects(keys, slot),
   ])
   const suspectsOf = groupBy(suspects, ({ token }) => token)
   const cases = new Map(
@@ -175,10 +189,14 @@ export async function openPriceConfirmation(
       return { rows, answered, withheld, excluded, failures: toFailures(exclusions) }
     },
 
-    takeOut: createTakeOut(db, slot, () => ({
-      found: all().flatMap(toWrong),
-      unfinished: suspects.filter(({ state }) => state === 'taking_out'),
-    })),
+    takeOut: () =>
+      takeOut(
+        {
+          found: all().flatMap(toWrong),
+          unfinished: suspects.filter((one) => one.state === 'taking_out'),
+        },
+        slot,
+      ),
 
     async store() {
       const changed = all().flatMap((one): [number, Memory][] => {
@@ -186,7 +204,7 @@ export async function openPriceConfirmation(
         const isWritten = memories.written.has(one.key)
         return isWritten || !isDeepStrictEqual(one.decided.memory, one.before) ? [[one.key, one.decided.memory]] : []
       })
-      await writeMemories(db, slot, new Map(changed))
+      await state.writeMemories(slot, new Map(changed))
       const added = all().flatMap(toSuspects)
       const isAdded = (suspect: FoundSuspect) =>
         added.some(({ token, provider }) => token === suspect.token && provider === suspect.provider)
@@ -195,11 +213,8 @@ export async function openPriceConfirmation(
         (one) => one.slot === slot && cases.get(one.token)?.decided !== undefined && !isAdded(one),
       )
       const released = all().flatMap((one) => toReleased(one).map(({ suspect }) => suspect))
-      await writeSuspects(db, added, { state: 'suspect', decidedSlot: slot })
-      await writeSuspects(db, [...obsolete, ...released], {
-        state: 'released',
-        decidedSlot: slot,
-      })
+      await state.writeSuspects(added, { state: 'suspect', decidedSlot: slot })
+      await state.writeSuspects([...obsolete, ...released], { state: 'released', decidedSlot: slot })
     },
   }
 }

@@ -4,11 +4,41 @@ import type { Database } from '../../shared/store/store.ts'
 import type { Decided, LastPrice, Memory, Suspect } from './rule.ts'
 
 /** Suspects older than this no longer matter to the rule, which waits at most a day. */
-const SUSPECTS_MS = 26 * HOUR_MS
+export const SUSPECTS_MS = 26 * HOUR_MS
 /** The rule compares unchanged prices of at most six hours. */
-const UNCHANGED_MS = 7 * HOUR_MS
+export const UNCHANGED_MS = 7 * HOUR_MS
 /** Prices observed later belong to the slot itself, if it is decided again. */
 export const OWN_MS = 2 * 60_000
+
+/** The state of tokens before a slot, and after it. */
+export interface PriceState {
+  readLastPrices(tokens: readonly number[], slot: number): Promise<ReadonlyMap<number, LastPrice>>
+  readMemories(tokens: readonly number[], slot: number): Promise<FoundMemories>
+  readSuspects(tokens: readonly number[], slot: number): Promise<readonly FoundSuspect[]>
+  writeMemories(slot: number, memories: ReadonlyMap<number, Memory>): Promise<void>
+  writeSuspects(suspects: readonly StoredSuspect[], change: SuspectChange): Promise<void>
+}
+
+/** The state in the database. */
+export const openPriceState = (db: Database): PriceState => ({
+  readLastPrices: (tokens, slot) => readLastPrices(db, tokens, slot),
+  readMemories: (tokens, slot) => readMemories(db, tokens, slot),
+  readSuspects: (tokens, slot) => readSuspects(db, tokens, slot),
+  writeMemories: (slot, memories) => writeMemories(db, slot, memories),
+  writeSuspects: (suspects, change) => writeSuspects(db, suspects, change),
+})
+
+/** The states before a slot, and the tokens for which an earlier attempt of the slot has written one. */
+export interface FoundMemories {
+  readonly before: ReadonlyMap<number, Memory>
+  readonly written: ReadonlySet<number>
+}
+
+/** The new state of suspects, and the slot that decides it. */
+export interface SuspectChange {
+  readonly state: SuspectState
+  readonly decidedSlot: number
+}
 
 const lastRow = z.object({
   token: z.number(),
@@ -22,7 +52,7 @@ const time = 'toUnixTimestamp64Milli'
 const at = (name: string) => `fromUnixTimestamp64Milli({${name}: Int64}, 'UTC')`
 
 /** The last price of each token before a slot. Older prices are read from the newest quotes. */
-export async function readLastPrices(
+async function readLastPrices(
   db: Database,
   tokens: readonly number[],
   slot: number,
@@ -66,12 +96,7 @@ const memoryRow = z.object({
   gaps: z.record(z.string(), z.number()),
 })
 
-/** The state of the tokens before a slot, and the tokens for which an earlier attempt of the slot has written one. */
-export async function readMemories(
-  db: Database,
-  tokens: readonly number[],
-  slot: number,
-): Promise<{ readonly before: ReadonlyMap<number, Memory>; readonly written: ReadonlySet<number> }> {
+async function readMemories(db: Database, tokens: readonly number[], slot: number): Promise<FoundMemories> {
   const rows = await db.rows({
     name: 'price-checks',
     sql: `SELECT token, slot, exclusions, difference_at, gaps FROM price_checks FINAL
@@ -165,11 +190,7 @@ function toSuspect(row: z.infer<typeof suspectRow>): FoundSuspect {
  * The suspects of tokens up to a slot, oldest first: those that no earlier slot has released, and those that are not
  * taken out completely.
  */
-export async function readSuspects(
-  db: Database,
-  tokens: readonly number[],
-  slot: number,
-): Promise<readonly FoundSuspect[]> {
+async function readSuspects(db: Database, tokens: readonly number[], slot: number): Promise<readonly FoundSuspect[]> {
   const rows = await db.rows({
     name: 'suspect-prices',
     sql: `SELECT ${COLUMNS} FROM suspect_prices FINAL
@@ -182,17 +203,27 @@ ORDER BY token, slot, provider`,
   return rows.map(toSuspect)
 }
 
-/** All suspects of a time, for the operator. */
+/** All suspects of a time, for the operator; with `decidedFrom` those whose state was changed by that slot or a later one. */
 export async function findSuspects(
   db: Database,
-  { tokens, from, to }: { readonly tokens?: readonly number[] | undefined; readonly from: number; readonly to: number },
+  {
+    tokens,
+    from,
+    to,
+    decidedFrom = 0,
+  }: {
+    readonly tokens?: readonly number[] | undefined
+    readonly from: number
+    readonly to: number
+    readonly decidedFrom?: number
+  },
 ): Promise<readonly FoundSuspect[]> {
   const rows = await db.rows({
     name: 'suspect-prices',
     sql: `SELECT ${COLUMNS} FROM suspect_prices FINAL
-WHERE slot >= ${at('from')} AND slot < ${at('to')}${tokens === undefined ? '' : ' AND token IN {tokens: Array(UInt64)}'}
+WHERE slot >= ${at('from')} AND slot < ${at('to')} AND decided_slot >= ${at('decidedFrom')}${tokens === undefined ? '' : ' AND token IN {tokens: Array(UInt64)}'}
 ORDER BY token, slot, provider`,
-    params: { from, to, ...(tokens === undefined ? {} : { tokens }) },
+    params: { from, to, decidedFrom, ...(tokens === undefined ? {} : { tokens }) },
     schema: suspectRow,
   })
   return rows.map(toSuspect)
@@ -201,7 +232,7 @@ ORDER BY token, slot, provider`,
 export async function writeSuspects(
   db: Database,
   suspects: readonly StoredSuspect[],
-  { state, decidedSlot }: { readonly state: SuspectState; readonly decidedSlot: number },
+  { state, decidedSlot }: SuspectChange,
 ): Promise<void> {
   const rows = suspects.map((one) => ({
     token: one.token,

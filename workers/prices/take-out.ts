@@ -23,32 +23,34 @@ const storedRow = z.object({
   circulating_supply: z.number().nullable(),
 })
 
-/**
- * Returns a function that removes wrong prices from the series, the roll-ups and the newest quotes, and stores them as
- * suspects first. If a run is interrupted, the next run finds its suspects and completes the removal.
- */
-export function createTakeOut(
-  db: Database,
-  slot: number,
-  read: () => { readonly found: readonly Wrong[]; readonly unfinished: readonly StoredSuspect[] },
-): () => Promise<readonly TakenOut[]> {
-  return async () => {
-    const { found, unfinished } = read()
-    if (found.length === 0 && unfinished.length === 0) return []
-    const wrong = (await Promise.all(found.map((one) => findStored(db, one, slot)))).flat()
-    await writeSuspects(db, wrong, { state: 'taking_out', decidedSlot: slot })
-    const all = [...unfinished, ...wrong]
-    for (const one of all) await removePrice(db, one)
-    await writeSuspects(db, all, { state: 'taken_out', decidedSlot: slot })
-    return all.map(({ token, provider, at }) => ({ entity: token, provider, at }))
-  }
+/** What a slot has found wrong: stored prices, and suspects that an earlier attempt has not removed completely. */
+export interface WrongPrices {
+  readonly found: readonly Wrong[]
+  readonly unfinished: readonly StoredSuspect[]
 }
 
-async function findStored(
+type WrongRow = Pick<z.infer<typeof storedRow>, 'observed_at' | 'price'>
+
+/**
+ * Removes wrong prices from the series, the roll-ups and the newest quotes, and stores them as suspects first. If a run
+ * is interrupted, the next run finds its suspects and completes the removal.
+ */
+export async function takeOutPrices(
   db: Database,
-  { token, provider, since, others }: Wrong,
+  { found, unfinished }: WrongPrices,
   slot: number,
-): Promise<StoredSuspect[]> {
+): Promise<readonly TakenOut[]> {
+  if (found.length === 0 && unfinished.length === 0) return []
+  const wrong = (await Promise.all(found.map((one) => findStored(db, one, slot)))).flat()
+  await writeSuspects(db, wrong, { state: 'taking_out', decidedSlot: slot })
+  const all = [...unfinished, ...wrong]
+  for (const one of all) await removePrice(db, one)
+  await writeSuspects(db, all, { state: 'taken_out', decidedSlot: slot })
+  return all.map(({ token, provider, at }) => ({ entity: token, provider, at }))
+}
+
+async function findStored(db: Database, wrong: Wrong, slot: number): Promise<StoredSuspect[]> {
+  const { token, provider, since } = wrong
   const rows = await db.rows({
     name: 'wrong-prices',
     sql: `SELECT p.token AS token, p.observed_at AS observed_at, p.price AS price, p.volume_24h AS volume_24h,
@@ -60,20 +62,18 @@ ORDER BY observed_at`,
     params: { token, provider, from: since - OWN_MS, to: slot - OWN_MS },
     schema: storedRow,
   })
+  return rows.map((row) => toTakenOut(wrong, row))
+}
+
+/** A stored price that was found wrong, as a suspect. */
+export function toTakenOut({ token, provider, others }: Wrong, row: WrongRow): StoredSuspect {
   const named = others.map((one) => `${one.provider} ${one.price}`).join(', ')
-  return rows.map(({ observed_at, ...row }) => ({
-    token,
-    slot: toMs(observed_at),
-    provider,
-    price: row.price,
-    at: toMs(observed_at),
-    others,
-    isWithheld: false,
-    row: { ...row, observed_at, is_latest: false },
-    lastPrice: null,
-    lastAt: null,
+  const at = toMs(row.observed_at)
+  return {
+    ...{ token, provider, others, slot: at, at, price: row.price },
+    ...{ isWithheld: false, row: { ...row, is_latest: false }, lastPrice: null, lastAt: null },
     reason: `stored price not confirmed: ${provider} ${row.price}, ${named}`,
-  }))
+  }
 }
 
 const WITHIN = `token = {token: UInt64} AND observed_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
@@ -102,8 +102,11 @@ ARRAY JOIN [1800, 3600, 14400, 86400, 604800] AS interval_seconds
 WHERE bucket = toInt64(intDiv({at: Int64}, 1000)) - (toInt64(intDiv({at: Int64}, 1000)) - 345600) % interval_seconds
 GROUP BY token, interval_seconds, bucket`
 
-/** Each step may be repeated. The observation itself is removed last, because the others read what remains. */
-async function removePrice(db: Database, { token, at }: Pick<StoredSuspect, 'token' | 'at'>): Promise<void> {
+/**
+ * Removes a price from all tables. Each step may be repeated. The observation itself is removed last, because the others
+ * read what remains.
+ */
+export async function removePrice(db: Database, { token, at }: Pick<StoredSuspect, 'token' | 'at'>): Promise<void> {
   const remove = (table: string, where: string) =>
     db.command({
       name: 'take-out-price',

@@ -31,6 +31,29 @@ export const toStoredSource = (db: Database, dataset: string, { collectedAt }: S
   readLast: (request) => readLastAnswer(db, request, { dataset, before: collectedAt }),
 })
 
+/** The elements of the path and the query of a request, and the names of its parameters. */
+function toElements({ path, query }: Pick<RequestKey, 'path' | 'query'>) {
+  const split = (text: string) => text.replaceAll(/%2C/gi, ',').split(/[/?&=,]/)
+  const names = query.split('&').map((pair) => pair.split('=')[0])
+  return { elements: new Set(split(`${path}?${query}`)), form: `${path.split('/').length} ${names.join(' ')}` }
+}
+
+/** An answer of the run to the same request for a longer list of entities. */
+function findWider(answers: StoredRun['answers'], request: RequestKey): AnswerStamp | undefined {
+  const { elements, form } = toElements(request)
+  return answers.find((one) => {
+    const { provider, method, host, sent, status } = one
+    if (provider !== request.provider || method !== request.method || host !== request.host) return false
+    if (sent !== '' || request.sent !== '' || !isSuccess(status)) return false
+    const wider = toElements(one)
+    return (
+      wider.form === form &&
+      wider.elements.size > elements.size &&
+      [...elements].every((element) => wider.elements.has(element))
+    )
+  })
+}
+
 /** Answers requests with the bodies that a run received, in the order of its attempts. */
 export async function openStoredAnswers(
   source: AnswerSource,
@@ -54,6 +77,8 @@ export async function openStoredAnswers(
     const queue = queues.get(toKey(request)) ?? []
     const next = queue.length > 1 ? queue.shift() : queue[0]
     if (next !== undefined) return next
+    const wider = findWider(run.answers, request)
+    if (wider !== undefined) return wider
     const last = await source.readLast(request)
     return last ?? fail(request, 'no answer is stored. The current code sends other requests than the run did')
   }

@@ -2,9 +2,18 @@ import { DataError } from '../../shared/errors.ts'
 import type { JobPayload } from '../../shared/queue/queues.ts'
 import type { StoredRun } from '../../shared/store/store.ts'
 import { createHttpClients } from '../http/client.ts'
-import { type CheckedRows, type Job, parsePayload, toEntities, toPeers } from '../job/define-job.ts'
+import {
+  type CheckedRows,
+  type Confirmation,
+  type ConfirmationInput,
+  type ConfirmationReplay,
+  type Job,
+  parsePayload,
+  toEntities,
+  toPeers,
+} from '../job/define-job.ts'
 import type { JobState } from '../job/job-state.ts'
-import { toAssignment } from './assignment.ts'
+import { toAnswersFrom, toAssignment } from './assignment.ts'
 import { type Collected, collect } from './collect.ts'
 import { type AnswerSource, openStoredAnswers, toStoredSource } from './replay-answers.ts'
 import type { JobContext } from './run-job.ts'
@@ -22,13 +31,14 @@ export interface DecodedRun {
  * Decodes the answers of a stored run again.
  * @throws DataError `payload`, with the request, if its answer or body is not stored; `config` if a key is not set.
  */
-export async function decodeRun(job: Job, run: StoredRun, context: DecodeContext): Promise<DecodedRun> {
-  const { missing, ...decoded } = await decodeAnswers(
-    job,
-    run,
-    context,
-    toStoredSource(context.db, job.dataset.name, run),
-  )
+export async function decodeRun(
+  job: Job,
+  run: StoredRun,
+  context: DecodeContext,
+  decisions?: ConfirmationReplay,
+): Promise<DecodedRun> {
+  const source = toStoredSource(context.db, job.dataset.name, run)
+  const { missing, ...decoded } = await decodeAnswers(job, run, context, source, decisions)
   if (missing !== undefined) throw missing
   throwIfUnconfigured(run, decoded.collected)
   return decoded
@@ -43,6 +53,7 @@ export async function decodeAnswers(
   run: StoredRun,
   context: DecodeContext,
   source: AnswerSource,
+  decisions?: ConfirmationReplay,
 ): Promise<DecodedRun & { readonly missing: DataError | undefined }> {
   const answers = await openStoredAnswers(source, run)
   const unlimited = { take: async () => {} }
@@ -58,15 +69,63 @@ export async function decodeAnswers(
   const payload = parsePayload(job, run.payload)
   const entities = toEntities(job, context, payload)
   const implausible = new Map(run.outcome.implausible.map((one) => [one.provider, new Set(one.entities)]))
+  const confirmation =
+    payload.kind === 'slot' && decisions !== undefined
+      ? await openAgain(decisions, run, job.dataset.entity ?? '', {
+          ...{ entities, slot: payload.slot, log: context.log },
+          sources: collectors.map(({ provider, isWitness = false, covers }) => ({ provider, isWitness, covers })),
+          answersFrom: toAnswersFrom(job, payload) ?? Number.NEGATIVE_INFINITY,
+        })
+      : undefined
+  const checkHistory =
+    payload.kind === 'range' && implausible.size > 0
+      ? await job.openHistoryCheck?.(
+          context.db,
+          entities.map(({ key }) => key),
+          payload,
+        )
+      : undefined
   const assignment = toAssignment({
+    ...(confirmation && { confirmation }),
     ...{ job, payload, entities, now, log: context.log, redact: context.redact },
     peers: toPeers(job, context, payload),
     state: toState(run),
     signal: new AbortController().signal,
-    checkAgain: (provider, checked) => withoutRefused(job, provider, checked, implausible.get(provider)),
+    checkAgain: (provider, checked) =>
+      checkHistory?.(provider, checked, { log: context.log }) ??
+      withoutRefused(job, provider, checked, implausible.get(provider)),
   })
   const collected = await collect(collectors, assignment, context.log)
+  await confirmation?.takeOut()
+  decisions?.note(collected.results, run.collectedAt)
+  await confirmation?.store()
   return { run, payload, collected, missing: answers.findMissing() }
+}
+
+/**
+ * Opens the confirmation of a slot again. An answer may contain entities for which the present code does not request it;
+ * their rows are ignored.
+ */
+async function openAgain(
+  decisions: ConfirmationReplay,
+  { collectedAt }: StoredRun,
+  entityColumn: string,
+  input: ConfirmationInput,
+): Promise<Confirmation> {
+  const confirmation = await decisions.open(input, collectedAt)
+  const requested = new Map(input.sources.map(({ provider }) => [provider, new Set<number>()]))
+  return {
+    ...confirmation,
+    isRequested(provider, entity) {
+      const isRequested = confirmation.isRequested(provider, entity)
+      if (isRequested) requested.get(provider)?.add(entity.key)
+      return isRequested
+    },
+    take(provider, checked) {
+      const rows = checked.rows.filter((row) => requested.get(provider)?.has(Number(Reflect.get(row, entityColumn))))
+      return confirmation.take(provider, { ...checked, rows })
+    },
+  }
 }
 
 /** The values that the run read. Values that the code sets are dropped after the run. */

@@ -1,9 +1,11 @@
+import { toBucket } from '../../shared/buckets.ts'
 import { DataError } from '../../shared/errors.ts'
-import { type TimeRange, toBucketStart } from '../../shared/intervals.ts'
+import { groupBy } from '../../shared/group-by.ts'
+import { INTERVAL_SECONDS, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import { openLedger } from '../../shared/ledger/ledger.ts'
-import { toQueueName } from '../../shared/queue/queues.ts'
+import { callRedis, toQueueName } from '../../shared/queue/queues.ts'
 import { onCluster, readRuns, type StoredRun, toLocal } from '../../shared/store/store.ts'
-import type { Job } from '../job/define-job.ts'
+import type { ConfirmationReplay, Job } from '../job/define-job.ts'
 import { announce, noteChange } from './changes.ts'
 import { readDecoderVersion } from './raw-answers.ts'
 import { compareRows, type Difference, type Layout, readLayout } from './replay-compare.ts'
@@ -34,28 +36,48 @@ export async function replay(job: Job, context: DecodeContext, options: ReplayOp
   const { db } = context
   const layout = await readLayout(db, job.dataset)
   const runs = await readRuns(db, job.dataset.name, options.range)
+  const starts = runs.map(({ collectedAt }) => collectedAt)
+  const decisions = job.openConfirmationReplay?.(db, options.range, starts)
+  const isTakenOutLater = await decisions?.readTakenOutLater()
   const differences: Difference[] = []
   const done = { runs: 0, answers: 0, rows: 0 }
-  for (const part of toDays(runs)) {
-    const decoded: DecodedRun[] = []
-    for (const run of part) {
-      decoded.push(await decodeRun(job, run, context))
-      done.runs += 1
-      done.answers += run.answers.length
-      options.onRuns?.(done.runs, runs.length)
-    }
-    const rows = decoded.map(({ run, collected }) => ({
-      collectedAt: run.collectedAt,
-      rows: collected.results.flatMap((one) => one.rows),
+  const settle = async (decoded: readonly DecodedRun[]) => {
+    const rows = decoded.map((one) => ({
+      ...{ collectedAt: one.run.collectedAt, from: one.run.from, to: one.run.to },
+      rows: toRows(one).filter(
+        ({ row }) => !decisions?.isTakenOut(row, one.run.collectedAt) && !isTakenOutLater?.(row),
+      ),
     }))
     done.rows += rows.reduce((sum, one) => sum + one.rows.length, 0)
     const found = await compareRows(db, job.dataset, layout, rows)
     if (options.apply !== undefined && found.length > 0)
-      await applyCorrection(job, { ...context, ...options.apply }, { decoded, found, layout })
+      await applyCorrection(job, { ...context, ...options.apply }, { decoded, found, layout, decisions })
     differences.push(...found)
   }
+  // A slot may remove rows of the day before, so a day is compared when the next one is decoded.
+  let previous: readonly DecodedRun[] = []
+  for (const part of toDays(runs)) {
+    const decoded: DecodedRun[] = []
+    for (const run of part) {
+      decoded.push(await decodeRun(job, run, context, decisions))
+      done.runs += 1
+      done.answers += run.answers.length
+      options.onRuns?.(done.runs, runs.length)
+    }
+    if (decisions === undefined) await settle(decoded)
+    else {
+      if (previous.length > 0) await settle(previous)
+      previous = decoded
+    }
+  }
+  if (previous.length > 0) await settle(previous)
+  // Also without a difference, because an interrupted replay may have corrected the rows before.
+  if (options.apply !== undefined && runs.length > 0) await decisions?.store()
   return { ...done, differences }
 }
+
+const toRows = ({ collected }: DecodedRun) =>
+  collected.results.flatMap(({ provider, rows }) => rows.map((row) => ({ provider, row })))
 
 /** @throws DataError `payload` */
 function throwIfComputed({ name, computedFrom }: Job): void {
@@ -80,12 +102,17 @@ interface Correction {
   readonly decoded: readonly DecodedRun[]
   readonly found: readonly Difference[]
   readonly layout: Layout
+  readonly decisions: ConfirmationReplay | undefined
 }
 
 type ApplyContext = DecodeContext & Required<NonNullable<Pick<ReplayOptions, 'apply'>['apply']>>
 
 /** Stores a correction. Each step is idempotent, and the record of the corrections is stored first. */
-async function applyCorrection(job: Job, context: ApplyContext, { decoded, found, layout }: Correction): Promise<void> {
+async function applyCorrection(
+  job: Job,
+  context: ApplyContext,
+  { decoded, found, layout, decisions }: Correction,
+): Promise<void> {
   const { db, now } = context
   const { dataset } = job
   const decoder = readDecoderVersion()
@@ -102,25 +129,63 @@ async function applyCorrection(job: Job, context: ApplyContext, { decoded, found
     reason: `stored answers decoded again: ${kind} ${members.join(', ')} (decoder ${olderOf.get(collectedAt)}, now ${decoder})`,
   }))
   await db.insert({ table: 'corrections', rows: corrections })
+  await remove(job, context, { found, layout, decisions })
   for (const { run, payload, collected } of decoded) {
-    const rows = found.flatMap(({ after, collectedAt }) => (after && collectedAt === run.collectedAt ? [after] : []))
-    if (rows.length === 0) continue
+    const own = found.flatMap((one) => (one.collectedAt === run.collectedAt ? (one.decoded ?? []) : []))
+    if (own.length === 0) continue
     const slot = payload.kind === 'slot' ? payload.slot : payload.from
-    const [first] = collected.results
-    const results = [{ provider: first?.provider ?? '', rows, read: [], steps: [] }]
+    const results = [...groupBy(own, ({ provider }) => provider)].map(([provider, rows]) => ({
+      ...{ provider, rows: rows.map(({ row }) => row), read: [], steps: [] },
+    }))
     await storeRows({ job, slot, context }, { results }, run.collectedAt)
     const { results: all, answers } = collected
     await openLedger(db, dataset).record({ payload, results: all, answers: answers.all(), now: run.collectedAt })
   }
-  const removed = found.flatMap(({ kind, before }) => (kind === 'removed' && before ? [before] : []))
-  for (let at = 0; at < removed.length; at += ROWS_PER_DELETE)
-    await deleteRows(job, context, layout, removed.slice(at, at + ROWS_PER_DELETE))
   const changed = found.map(({ after, before }): object => after ?? before ?? {})
   await noteChange(context, job, changed)
   await announce(dataset, context, changed)
 }
 
 const ROWS_PER_DELETE = 500
+
+/** Removes the rows that no run decodes any more, and those that would outrank their corrections. */
+async function remove(job: Job, context: ApplyContext, { found, layout, decisions }: Omit<Correction, 'decoded'>) {
+  const rankOf = (row: Difference['before']) => (row === undefined ? -1 : (layout.storedRows?.rank(row) ?? 0))
+  const removed = found.filter(({ kind, before, after }) => kind !== 'added' && rankOf(before) > rankOf(after))
+  if (decisions !== undefined) {
+    for (const { entity, at } of removed) await decisions.remove(entity, at)
+    await forget(
+      job,
+      context,
+      removed.filter(({ kind }) => kind === 'removed'),
+    )
+    return
+  }
+  const rows = removed.flatMap(({ before }) => (before === undefined ? [] : [before]))
+  for (let at = 0; at < rows.length; at += ROWS_PER_DELETE)
+    await deleteRows(job, context, layout, rows.slice(at, at + ROWS_PER_DELETE))
+}
+
+/** Removes the coverage of removed rows, and computes again what was computed from them. */
+async function forget({ dataset }: Job, { db, recomputation }: ApplyContext, removed: readonly Difference[]) {
+  if (removed.length === 0) return
+  const { cadence } = dataset
+  const reports = removed.map(({ entity, at, before }) => {
+    const bucket = toBucket(at, cadence)
+    const seconds = INTERVAL_SECONDS[cadence]
+    return {
+      entity,
+      provider: String(before?.provider ?? ''),
+      seconds,
+      state: 'stored' as const,
+      first: bucket,
+      last: bucket,
+    }
+  })
+  await openLedger(db, dataset).removeUnfounded(reports)
+  const rows = removed.map(({ at }) => ({ [dataset.series.time]: new Date(at).toISOString() }))
+  await callRedis(`what is computed from ${dataset.name}`, () => recomputation.enqueue(dataset, rows))
+}
 
 async function deleteRows({ dataset }: Job, { db }: ApplyContext, { columns, keys }: Layout, rows: readonly object[]) {
   const stored = db.cluster === undefined ? dataset.table : toLocal(dataset.table)
