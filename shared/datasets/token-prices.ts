@@ -53,10 +53,16 @@ export type TokenPriceRow = z.infer<typeof tokenPriceRow>
 const KNOWN = ['volume_24h', 'market_cap', 'total_supply', 'circulating_supply'] as const
 const WITHIN = "observed_at >= {from: DateTime64(3, 'UTC')} AND observed_at <= {to: DateTime64(3, 'UTC')}"
 
+/** How far the clock of a provider may be ahead. */
+const MOST_AHEAD_MS = 2 * 60_000
+
 /**
- * The series with its sources. The version of a price has the minutes from its time to the start of its run. A provider's
- * clock may be up to two minutes fast.
+ * SQL: whether `run`, the start of a run, is that of the run that collected the price `p`. The version of a price has the
+ * minutes from its time to the start of its run.
  */
+export const IS_RUN_OF_PRICE = `run > p.at - ${MOST_AHEAD_MS} AND intDiv(greatest(run - p.at, 0), 60000) = p.minutes`
+
+/** The series with its sources. */
 const storedPrices: StoredRows = {
   columns: {
     ...{ token: 'UInt64', observed_at: "DateTime64(3, 'UTC')", price: 'Float64' },
@@ -66,7 +72,7 @@ const storedPrices: StoredRows = {
   keys: ['token', 'observed_at'],
   sql: `SELECT p.token AS token, p.observed_at AS observed_at, p.price AS price, ${KNOWN.map((name) => `p.${name} AS ${name}`).join(', ')},
   s.provider AS provider, s.agreement AS agreement,
-  ifNull(arrayFirstOrNull(run -> run > p.at - 120000 AND intDiv(greatest(run - p.at, 0), 60000) = p.minutes, {runs: Array(Int64)}), p.at + p.minutes * 60000) AS collected_at_ms
+  ifNull(arrayFirstOrNull(run -> ${IS_RUN_OF_PRICE}, {runs: Array(Int64)}), p.at + p.minutes * 60000) AS collected_at_ms
 FROM (
   SELECT token, observed_at, price, ${KNOWN.join(', ')}, toUnixTimestamp64Milli(observed_at) AS at, toInt64(version % 268435456) AS minutes
   FROM token_prices FINAL WHERE ${WITHIN}

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { IS_RUN_OF_PRICE } from '../../shared/datasets/token-prices.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { HOUR_MS, type TimeRange, toBucketStart, toMs } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/store.ts'
@@ -143,7 +144,7 @@ FROM (
 LEFT JOIN (
   SELECT token, toUnixTimestamp64Milli(observed_at) AS at, provider FROM price_sources FINAL WHERE ${WITHIN}
 ) AS s ON s.token = p.token AND s.at = p.at
-WHERE NOT arrayExists(run -> run > p.at - 120000 AND intDiv(greatest(run - p.at, 0), 60000) = p.minutes, {runs: Array(Int64)})`,
+WHERE NOT arrayExists(run -> ${IS_RUN_OF_PRICE}, {runs: Array(Int64)})`,
       params: { tokens: all, from, to: from + HOUR_MS, runs: runs.filter((run) => run >= from) },
       schema: storedRow,
     })
