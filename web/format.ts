@@ -116,7 +116,7 @@ const countDigits = (text: string) => text.replaceAll(/\D/g, '').length
 /** Formats a number in few characters, or in more if it would equal others that are about a step away. */
 export function toDistinct(value: number, kind: Kind, step: number): string {
   const usual = toText(value, kind)
-  // All digits of it are shown: decimals would distinguish nothing.
+  // Counts below a million are shown with all digits, and decimals cannot distinguish whole numbers.
   if (kind === 'count' && Number.isInteger(value) && Math.abs(value) < 1e6) return usual
   const finer = toMark(value, kind, step)
   const readsAsNothing = value !== 0 && !/[1-9]/.test(finer)

@@ -52,15 +52,15 @@ const boundsRow = z.object({
 
 /**
  * Reads a transfer from the end of the sorting key at a time, and no further than the page reaches. FINAL would read and merge
- * all columns of the key of all transfers. The newest version of a transfer is the first of its identity. Larger blocks, and
- * blocks that are read ahead, would be most of the work.
+ * all columns of the key of all transfers. Rows are read newest version first, so the first row of a transfer is its newest
+ * version. Larger blocks, and blocks that are read ahead, would be most of the work.
  */
 const FROM_THE_END = { max_threads: 1, max_block_size: 1024, read_in_order_use_buffering: 0 }
 
 /** SQL for the order of insertion of a row's part, `all_<first block>_<last block>_<level>`: of equal versions, FINAL takes the last. */
 const BLOCK = "toUInt64(splitByChar('_', _part)[2])"
 
-/** Finds how far back a page reaches, and its assets, from the columns of the key and of the filters alone. */
+/** Finds the oldest time and the assets of a page. Reads only the columns of the sorting key and of the filters. */
 export async function findPageBounds(
   db: Database,
   { isInRange, isSelected, isWorth, params }: FlowSelection,

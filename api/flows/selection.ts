@@ -95,7 +95,7 @@ export interface FlowSelection {
   readonly isSelected: string
   /** SQL of the filter by value, which needs prices; undefined if the query has none. */
   readonly isWorth: string | undefined
-  /** Whether the sums of days have all columns of the conditions, and all selected transfers. */
+  /** Whether the sums of days suffice: they have every column of the conditions and count every selected transfer. */
   readonly isOfDays: boolean
   readonly params: Readonly<Record<string, unknown>>
 }

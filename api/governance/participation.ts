@@ -28,7 +28,7 @@ const REASON = `multiIf(d.outcome = '' AND d.scores_state IN ('pending', 'invali
 
 const IN_RANGE = `d.ends_at >= ${toTime('from')} AND d.ends_at < ${toTime('to')} AND d.ends_at <= ${toTime('now')}`
 
-/** Longer lists of choices are not read with the proposals, because anybody can make a proposal on Snapshot. */
+/** Longer lists of choices are not read with the proposals: anyone can create a Snapshot proposal with a list of any length. */
 const [MOST_CHOICES, MOST_CHOICE_BYTES] = [20, 1_000]
 
 /** Most proposals of a range: their names are parameters of the statements. No DAO has had as many. */
@@ -136,8 +136,8 @@ const START_TIMES = '{start_times: Array(UInt32)}'
 const START_IDS = '{start_ids: Array(String)}'
 
 /**
- * The votes of each voter on each of the proposals of `toWantedParams`. `choice` is SQL of a choice, and `mixed` its value if the votes differ. Votes are cast after
- * the start, which may be an estimate. An array finds the position of a proposal once for each name in the column's dictionary, and
+ * The votes of each voter on each of the proposals of `toWantedParams`. `choice` is the SQL of a vote's choice; if the votes
+ * of a voter on a proposal differ, the choice is `mixed`. Votes are cast after the start, which may be an estimate. An array finds the position of a proposal once for each name in the column's dictionary, and
  * a join once for each vote. No two proposals of a range have one name: those of governors begin with their contract, and the same
  * proposal in a former space does not count.
  */

@@ -90,8 +90,8 @@ interface Cast extends CastVote {
   readonly about: ListedProposal & { readonly ends: number }
 }
 
-/** The nearest number of whole tokens. */
-const toWhole = (units: bigint, decimals: number) => Number(`${units}e-${decimals}`)
+/** Converts base units to tokens, as the nearest double. */
+const toTokens = (units: bigint, decimals: number) => Number(`${units}e-${decimals}`)
 
 /**
  * A sum of powers as the number that ClickHouse converts such a decimal to, so that a record equals its row in the table of all
@@ -210,7 +210,7 @@ export async function readPerson(
   const texts = await findTexts(db, dao, cast)
   return {
     ...toParticipation(cast, toHeld(changes, starts.length), range),
-    power: hasPowers ? toWhole(own.units, own.decimals) : null,
+    power: hasPowers ? toTokens(own.units, own.decimals) : null,
     ballots: new Map(
       cast.map((one) => [
         one.about.id,
@@ -239,7 +239,7 @@ function toParticipation(
   const isEligibilityKnown = hasPowers && starts.length === proposals.filter(isKnownOnchain).length
   const eligible = isEligibilityKnown ? starts.filter((_, at) => (held[at] ?? 0n) > 0n) : null
   const voted = new Set(onchain.map(({ about }) => about.id))
-  const powerHeld = toWhole(addUp(held), decimals)
+  const powerHeld = toTokens(addUp(held), decimals)
   const isPowerKnown = isEligibilityKnown && arePowersKnown && powerHeld > 0
   const toTime = (times: readonly number[], pick: (one: number, other: number) => number) =>
     times.length === 0 ? null : 1000 * times.reduce((one, other) => pick(one, other))
@@ -263,7 +263,7 @@ function toParticipation(
   }
 }
 
-/** A share as a fraction; null of nothing. */
+/** Returns `part / all`, or null if `all` is 0. */
 export const toShare = (part: number, all: number): number | null => (all === 0 ? null : part / all)
 
 const addUp = (units: readonly bigint[]) => units.reduce((sum, one) => sum + one, 0n)

@@ -1,7 +1,7 @@
 import type { Dao, Token } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 
-/** The searchable members in the order of their exact matches, and which part of their texts suffices. */
+/** The searchable members, best match first. The value is the part of a text that must match. */
 export const MEMBERS = {
   symbol: 'name',
   name: 'name',

@@ -257,7 +257,7 @@ describe(FLOWS, () => {
       // Up to four transfers have the same time.
       toFlow(1000 + n, {
         ...{ dao: dao.key, wallet: ALICE, counterparty: BOB, kind, base_units: '1' },
-        // Not of the kind, so that a correction is the same transfer.
+        // Sender and recipient do not depend on the kind, so a corrected kind is a new version of the same transfer.
         ...{ sender: BOB, recipient: ALICE },
         at: new Date(Date.parse('2026-06-20') + (n >> 2) * 60_000).toISOString(),
       })

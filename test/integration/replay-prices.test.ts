@@ -260,7 +260,7 @@ describe('replay of prices', () => {
     expect(rows.map(({ price }) => price).toSorted()).toEqual([2, 2.01, 2.01, 2.02, 7, 7, 7, 7])
   })
 
-  it('adds the prices of a token that a faulty decoder has lost, and removes those of wrong times', async () => {
+  it('adds prices that a faulty decoder has dropped, and removes prices with wrong times', async () => {
     await collectNext([2, 2, 2])
     await collectNext(
       [2.01, null, null],

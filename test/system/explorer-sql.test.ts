@@ -140,7 +140,7 @@ describe.skipIf(!hasBrowser)('SQL page in a browser', () => {
     await close()
   })
 
-  it('reads a part of one file for a query with a limit only', async () => {
+  it('reads part of one file for a query whose only clause is LIMIT', async () => {
     const { page, close } = await open('/sql')
     const loaded: string[] = []
     page.on('request', (request) => request.url().endsWith('.parquet') && loaded.push(new URL(request.url()).pathname))

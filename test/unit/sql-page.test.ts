@@ -209,8 +209,8 @@ describe('findScans below a LIMIT', () => {
 
   it.each([
     ['directly', node('LIMIT', scan())],
-    ['below nodes that need no other rows', node('PROJECTION', node('STREAMING_LIMIT', node('UNION', scan())))],
-  ])('needs any rows %s', (_, plan) => expect(isLimited(plan)).toBe(true))
+    ['through nodes that pass rows on', node('PROJECTION', node('STREAMING_LIMIT', node('UNION', scan())))],
+  ])('lets LIMIT read any rows %s', (_, plan) => expect(isLimited(plan)).toBe(true))
 
   it.each([
     ['another condition', node('LIMIT', scan([RANGE, "token_id='x'"]))],

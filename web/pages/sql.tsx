@@ -17,7 +17,7 @@ const MOST_SHOWN = 1_000
 /** Size of DuckDB on its way to the browser, in megabytes; a test compares it. */
 const ENGINE_MB = 8
 
-/** Its code has 200 kB, most of it DuckDB's interface. */
+/** Imported on demand: the code of the engine has 200 kB, most of it DuckDB's interface. */
 const startEngine = async (catalog: Catalog) => (await import('../sql/engine.ts')).startEngine(catalog)
 
 type Published =

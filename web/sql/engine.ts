@@ -162,7 +162,7 @@ function createEngine(
         await split(new Set(groups.map(({ table }) => table)))
         continue
       }
-      // Rows that an earlier query loaded without some columns would be in the result.
+      // Tables that are not needed may hold rows of an earlier query without some columns, so they are emptied.
       for (const one of limited) if (!isNeeded(one) && !isLoaded(one)) await empty(one.table)
       return needed
     }

@@ -27,7 +27,7 @@ const partition = file.extend({
     complete: z.number().nullable(),
   }),
   writtenAt: z.iso.datetime(),
-  /** When the file of a month or a year that was over was last replaced because its rows changed; null for never. */
+  /** When the file of a past month or year was last written again because its rows changed; null for never. */
   correctedAt: z.iso.datetime().nullable(),
 })
 

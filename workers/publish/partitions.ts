@@ -29,7 +29,7 @@ interface Content {
   readonly entities: readonly number[]
 }
 
-/** Rows of one file: a dataset, for a series with its interval and the month or the year. */
+/** The rows of one file: a whole dataset, or one interval and one month or year of a series. */
 export interface FileContent extends TimeRange, Content {
   readonly keys: Readonly<Record<string, string>>
   readonly interval: Interval
@@ -112,7 +112,7 @@ function toRanges(year: number, interval: Interval): readonly TimeRange[] {
 
 /**
  * The content of each file. Whatever changed it is found: a job, a back-fill, a restored backup, another name of an
- * entity. The ranges bound the memory, because joined tables are loaded into it.
+ * entity. Each statement reads one range, which bounds its memory: ClickHouse loads joined tables into memory.
  */
 export async function* readFileContents(
   options: PartitionOptions,

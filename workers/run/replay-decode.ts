@@ -103,8 +103,8 @@ export async function decodeAnswers(
 }
 
 /**
- * Opens the confirmation of a slot again. An answer may contain entities for which the present code does not request it;
- * their rows are ignored.
+ * Opens the confirmation of a slot again. A stored answer may contain entities that the present code would not request from
+ * its provider. Their rows are ignored.
  */
 async function openAgain(
   decisions: ConfirmationReplay,

@@ -367,7 +367,7 @@ const TOO_LONG = 'there is more to read than the time of a job'
 
 /**
  * Creates the abort signal of a run. A slot that collects the present state accepts no answer after its end: stored
- * under the slot's time, it would be the value of the next slot. Earlier answers are stored even if late.
+ * under the slot's time, it would be the value of the next slot. Answers that arrived before its end are stored after it, too.
  */
 function openSignal(job: Job, payload: JobPayload, { handBack, now }: JobContext): AbortSignal {
   const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
