@@ -114,6 +114,8 @@ export interface StoredRows {
   readonly defaults: Readonly<Record<string, unknown>>
   /** Of two rows with the same key, the one with the higher rank is stored, regardless of its time of collection. */
   rank(row: Readonly<Record<string, unknown>>): number
+  /** Whether a row stays that no run decodes: an operator may have stored it. */
+  isKept(row: Readonly<Record<string, unknown>>): boolean
 }
 
 /** The input of a dataset's derived tables. Times are Unix milliseconds. */

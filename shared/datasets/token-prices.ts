@@ -53,8 +53,8 @@ export type TokenPriceRow = z.infer<typeof tokenPriceRow>
 const KNOWN = ['volume_24h', 'market_cap', 'total_supply', 'circulating_supply'] as const
 const WITHIN = "observed_at >= {from: DateTime64(3, 'UTC')} AND observed_at <= {to: DateTime64(3, 'UTC')}"
 
-/** How far the clock of a provider may be ahead. */
-const MOST_AHEAD_MS = 2 * 60_000
+/** How far the clock of a provider may be ahead, in milliseconds. */
+export const MOST_AHEAD_MS = 2 * 60_000
 
 /**
  * SQL: whether `run`, the start of a run, is that of the run that collected the price `p`. The version of a price has the
@@ -82,6 +82,7 @@ LEFT JOIN (
 ) AS s ON s.token = p.token AND s.observed_at = p.observed_at`,
   defaults: { agreement: 'single' },
   rank: (row) => KNOWN.filter((name) => row[name] !== null).length,
+  isKept: ({ agreement }) => agreement === 'released',
 }
 
 /** Token market data. Rows are inserted into `token_quotes_in`; its views fill the series and the latest quotes. */

@@ -166,7 +166,10 @@ describe('replay of prices', () => {
     expect(requests).toBe(sent)
   })
 
-  it('keeps a withheld price that the operator has released', async () => {
+  it.each([
+    ['between two runs', 2 * SLOT_MS],
+    ['in the minute of a run', 30_000],
+  ])('keeps a withheld price that the operator has released %s', async (_, delay) => {
     const [token] = tokens
     if (token === undefined) throw new Error('there is no token')
     const findOwn = () => findSuspects(pipeline.database.db, { tokens: [token.key], ...range() })
@@ -175,7 +178,7 @@ describe('replay of prices', () => {
     const [suspect] = await findOwn()
     if (suspect === undefined) throw new Error('no price is suspect')
     const { config, context, clock } = pipeline
-    clock.now += 2 * SLOT_MS
+    clock.now += delay
     const stores = { db: context.db, redis: context.redis, prefix: config.redis.prefix, now: () => clock.now }
     await releaseSuspect(stores, config, token, suspect)
     expect((await correct()).differences).toEqual([])

@@ -2,7 +2,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { type Derivation, toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { type TreasuryFlowRow, toFlowDays, treasuryFlows } from '../../shared/datasets/treasury-flows.ts'
+import { rebuildDerived } from '../../workers/rebuild/rebuild-derived.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { silent } from '../support/silent.ts'
 import { toFlow, toFlowAddress } from '../support/stored-flows.ts'
 
 const DAY = 86_400_000
@@ -19,10 +21,11 @@ const transfer = (dao: number, n: number, day: number, own: Partial<TreasuryFlow
 const found = z.object({ row: z.string() })
 
 describe('sums of transfers by day', () => {
+  const config = createTestConfig()
   let database: TestDatabase
   let dao = 0
   beforeAll(async () => {
-    database = await createTestDatabase(createTestConfig())
+    database = await createTestDatabase(config)
   })
   beforeEach(() => {
     dao += 1
@@ -83,6 +86,17 @@ FROM (${toFlowDays('dao = {dao: UInt64}')}) ORDER BY row`
     const before = await countRows()
     await derive({ read: [dao] })
     expect([before, await countRows()]).toEqual(['2', '2'])
+  })
+
+  it('counts no removed transfer after the table is computed again', async () => {
+    const { db } = database
+    await store([transfer(dao, 5, FIRST), transfer(dao, 7, FIRST), transfer(dao, 9, SECOND)], 1000)
+    await derive({ entities: [dao], from: FIRST, to: SECOND + DAY / 2 })
+    const ofRemoved = 'base_units IN (5, 9) AND dao = {dao: UInt64}'
+    await db.command({ name: 'remove', sql: `DELETE FROM treasury_flows WHERE ${ofRemoved}`, params: { dao } })
+    const tables = await rebuildDerived(treasuryFlows, { db, database: config.clickhouse.database, log: silent })
+    expect(tables).toEqual(['treasury_flow_days'])
+    expect(await read()).toEqual(['2026-06-01 income 7 1'])
   })
 
   it('keeps the computation that read more transfers if an older one is stored later', async () => {

@@ -229,6 +229,8 @@ describe('findLimit', () => {
     ["SELECT ' LIMIT 3 ' FROM prices\nLIMIT 7", 7],
     ['SELECT * FROM prices', undefined],
     ['SELECT * FROM prices LIMIT 10%', undefined],
+    ['SELECT * FROM prices OFFSET 100 LIMIT 10', undefined],
+    ['SELECT * FROM (SELECT * FROM prices OFFSET 5) LIMIT 10', undefined],
     ['SELECT * FROM (SELECT * FROM prices LIMIT 3) LIMIT 10', undefined],
     ['SELECT sum(price) FROM (SELECT price FROM prices LIMIT 3)', undefined],
   ])('finds the rows of %j', (statement, rows) => expect(findLimit(statement)).toBe(rows))

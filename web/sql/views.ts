@@ -187,8 +187,11 @@ export function toStatement(text: string): string {
  */
 export function findLimit(statement: string): number | undefined {
   const bare = maskQuoted(statement).trimEnd()
-  const [, limit, offset = 0] = /\blimit\s+(\d+)(?:\s+offset\s+(\d+))?$/i.exec(bare) ?? []
-  return limit === undefined || bare.match(/\blimit\b/gi)?.length !== 1 ? undefined : Number(limit) + Number(offset)
+  const [, limit, offset] = /\blimit\s+(\d+)(?:\s+offset\s+(\d+))?$/i.exec(bare) ?? []
+  const count = (word: RegExp) => bare.match(word)?.length ?? 0
+  // An OFFSET may also be before LIMIT, or in a subquery.
+  const isOnly = count(/\blimit\b/gi) === 1 && count(/\boffset\b/gi) === (offset === undefined ? 0 : 1)
+  return limit === undefined || !isOnly ? undefined : Number(limit) + Number(offset ?? 0)
 }
 
 /** Whether a statement only describes tables, so that it needs no rows and has no plan. */

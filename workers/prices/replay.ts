@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { IS_RUN_OF_PRICE } from '../../shared/datasets/token-prices.ts'
+import { IS_RUN_OF_PRICE, MOST_AHEAD_MS } from '../../shared/datasets/token-prices.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { HOUR_MS, type TimeRange, toBucketStart, toMs } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/store.ts'
@@ -145,7 +145,7 @@ LEFT JOIN (
   SELECT token, toUnixTimestamp64Milli(observed_at) AS at, provider FROM price_sources FINAL WHERE ${WITHIN}
 ) AS s ON s.token = p.token AND s.at = p.at
 WHERE NOT arrayExists(run -> ${IS_RUN_OF_PRICE}, {runs: Array(Int64)})`,
-      params: { tokens: all, from, to: from + HOUR_MS, runs: runs.filter((run) => run >= from) },
+      params: { tokens: all, from, to: from + HOUR_MS, runs: runs.filter((run) => run >= from - MOST_AHEAD_MS) },
       schema: storedRow,
     })
     const prices = groupBy(rows, ({ token }) => token)

@@ -30,13 +30,18 @@ import { governanceFiles } from './governance-files.ts'
 import { indexFiles } from './index-files.ts'
 import { treasuryFiles } from './treasury-files.ts'
 
-/** The observation of a bucket may be up to an interval after its start. */
-const toPublishedPrices = (interval: Interval) =>
-  `SELECT token AS key, bucket AS timestamp, as_of AS observed_at, * EXCEPT (token, bucket, as_of)
-FROM (${withSources(
-    selectPricePoints(interval, RANGE),
-    `observed_at >= ${MOMENT_FROM} AND observed_at < ${MOMENT_TO} + INTERVAL ${INTERVAL_SECONDS[interval]} SECOND`,
-  )})`
+/**
+ * The observation of a bucket may be up to an interval after its start. ClickHouse loads the joined sources into memory, so
+ * coarse points select theirs.
+ */
+function toPublishedPrices(interval: Interval): string {
+  const points = selectPricePoints(interval, RANGE)
+  const isNear = `observed_at >= ${MOMENT_FROM} AND observed_at < ${MOMENT_TO} + INTERVAL ${INTERVAL_SECONDS[interval]} SECOND`
+  const isOwn =
+    interval === tokenPrices.cadence ? 'true' : `(token, observed_at) IN (SELECT token, as_of FROM (${points}))`
+  return `SELECT token AS key, bucket AS timestamp, as_of AS observed_at, * EXCEPT (token, bucket, as_of)
+FROM (${withSources(points, `${isNear} AND ${isOwn}`)})`
+}
 
 const TOKENS: Columns<typeof TOKEN_FACTS> = [
   ['contract_address', 'contractAddress'],

@@ -104,9 +104,9 @@ GROUP BY year, month ORDER BY year, month`,
   })
 }
 
-/** The ranges of the statements for a year: all of it, or its months if the rows are every five minutes. */
-function toRanges(year: number, interval: Interval): readonly TimeRange[] {
-  if (interval !== '5m') return [{ from: Date.UTC(year, 0), to: Date.UTC(year + 1, 0) }]
+/** The ranges of the statements for a year: its months, or all of it for files of years and for datasets with one step. */
+function toRanges({ isYearly, intervals }: Published, year: number, interval: Interval): readonly TimeRange[] {
+  if (intervals === undefined || isYearly?.(interval)) return [{ from: Date.UTC(year, 0), to: Date.UTC(year + 1, 0) }]
   return Array.from({ length: 12 }, (_, month) => ({ from: Date.UTC(year, month), to: Date.UTC(year, month + 1) }))
 }
 
@@ -122,7 +122,7 @@ export async function* readFileContents(
   const isWhole = findTime(dataset) === undefined
   const ranges = isWhole
     ? [ALL]
-    : (await listYears(options, dataset, interval)).flatMap((one) => toRanges(one, interval))
+    : (await listYears(options, dataset, interval)).flatMap((one) => toRanges(dataset, one, interval))
   for (const range of ranges) {
     for (const { year: y, month: m, ...found } of await readContents(options, dataset, { ...range, interval })) {
       const own = dataset.intervals === undefined ? {} : { interval }

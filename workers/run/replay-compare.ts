@@ -167,7 +167,7 @@ export async function compareRows(
     const now = decoded.get(key)
     decoded.delete(key)
     if (now === undefined) {
-      if (replayed.has(collectedAt)) add('removed', collectedAt, { before })
+      if (replayed.has(collectedAt) && !storedRows?.isKept(before)) add('removed', collectedAt, { before })
       continue
     }
     // A row of another run that outranks the decoded one stays.
