@@ -122,7 +122,7 @@ describe('publish', () => {
 
   it('rewrites and reports exactly the partitions of a correction', async () => {
     const before = await store.catalogOf()
-    const corrected = { token: store.tokenAt(3).key, at: Date.parse('2024-02-29T23:50:10Z'), price: 9, volume_24h: 5 }
+    const corrected = { token: store.tokenAt(2).key, at: Date.parse('2024-02-26T00:02:00Z'), price: 9, volume_24h: 5 }
     await storeQuotes(store.database.writer, [corrected])
     store.clock.at += 60_000
     const { written } = await store.run()

@@ -48,7 +48,7 @@ export const toParams = ({ from, to }: TimeRange) => {
   return { from: toText(from), to: toText(to) }
 }
 
-const extent = z.object({ first: z.int(), last: z.int() })
+const extent = z.object({ year: z.int(), month: z.int() })
 const content = z.object({
   year: z.int(),
   month: z.int(),
@@ -57,18 +57,22 @@ const content = z.object({
   entities: z.array(z.number()),
 })
 
-/** The years with rows of a dataset. */
-async function listYears(options: PartitionOptions, dataset: Published, interval: Interval): Promise<number[]> {
+/**
+ * The ranges of the statements that read the rows of a dataset: years with rows, and months for an interval whose files
+ * have a month each.
+ */
+async function listRanges(options: PartitionOptions, dataset: Published, interval: Interval): Promise<TimeRange[]> {
   const place = dataset.extent?.(interval)
   if (place === undefined) return []
-  const [found] = await options.db.rows({
+  const isByMonth = dataset.intervals !== undefined && !dataset.isYearly?.(interval)
+  const time = `toDateTime64(${place.time}, 3, 'UTC')`
+  const rows = await options.db.rows({
     name: `publish-${dataset.name}-extent`,
-    sql: `SELECT toYear(min(${place.time}), 'UTC') AS first, toYear(max(${place.time}), 'UTC') AS last FROM ${place.table} HAVING count() > 0`,
+    sql: `SELECT DISTINCT toInt32(toYear(${time})) AS year, toInt32(${isByMonth ? `toMonth(${time})` : '0'}) AS month FROM ${place.table} ORDER BY year, month`,
     settings: toSettings(options),
     schema: extent,
   })
-  if (found === undefined) return []
-  return Array.from({ length: found.last - found.first + 1 }, (_, index) => found.first + index)
+  return rows.map(({ year, month }) => toFileRange(year, month))
 }
 
 /** The column by which the rows of a dataset are partitioned. */
@@ -104,12 +108,6 @@ GROUP BY year, month ORDER BY year, month`,
   })
 }
 
-/** The ranges of the statements for a year: its months, or all of it for files of years and for datasets with one step. */
-function toRanges({ isYearly, intervals }: Published, year: number, interval: Interval): readonly TimeRange[] {
-  if (intervals === undefined || isYearly?.(interval)) return [{ from: Date.UTC(year, 0), to: Date.UTC(year + 1, 0) }]
-  return Array.from({ length: 12 }, (_, month) => ({ from: Date.UTC(year, month), to: Date.UTC(year, month + 1) }))
-}
-
 /**
  * The content of each file. Whatever changed it is found: a job, a back-fill, a restored backup, another name of an
  * entity. Each statement reads one range, which bounds its memory: ClickHouse loads joined tables into memory.
@@ -120,9 +118,7 @@ export async function* readFileContents(
   interval: Interval,
 ): AsyncGenerator<FileContent> {
   const isWhole = findTime(dataset) === undefined
-  const ranges = isWhole
-    ? [ALL]
-    : (await listYears(options, dataset, interval)).flatMap((one) => toRanges(dataset, one, interval))
+  const ranges = isWhole ? [ALL] : await listRanges(options, dataset, interval)
   for (const range of ranges) {
     for (const { year: y, month: m, ...found } of await readContents(options, dataset, { ...range, interval })) {
       const own = dataset.intervals === undefined ? {} : { interval }
@@ -136,6 +132,7 @@ export async function* readFileContents(
   }
 }
 
+/** A month, or the year if the month is 0. */
 const toFileRange = (year: number, month: number): TimeRange =>
   month === 0
     ? { from: Date.UTC(year, 0), to: Date.UTC(year + 1, 0) }
