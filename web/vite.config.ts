@@ -17,7 +17,19 @@ export default defineConfig({
   // Relative to the page's <base>, so that it works under any path of any host.
   base: './',
   // Code is always emitted as separate files: the content security policy allows no inline code.
-  build: { target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false } },
+  build: {
+    target: 'es2022',
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    // The first view and late pages share these modules: in one file they compress better than in five.
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          groups: [{ name: 'shared', test: /web\/(?:parts\/(?:card|record-table|drawing)|format|place)/ }],
+        },
+      },
+    },
+  },
   plugins: [compressWasm],
   // The reader of files uses one decompressor. An unused one compiles WebAssembly on import, which its policy forbids.
   worker: { rolldownOptions: { treeshake: { moduleSideEffects: (id) => !id.includes('hyparquet-compressors') } } },
