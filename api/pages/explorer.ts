@@ -65,7 +65,7 @@ function toDocument(html: string, path: string, card: Card | undefined): { key: 
   return card === undefined ? { key, page } : { key: path, page: { ...page, isUncached: true } }
 }
 
-/** Pages whose code is in a file of their own, named after the page. */
+/** The pages with a separate file of code, which has the page's name. */
 const LATE = /^\/(?<name>alerts|baskets|provenance|sql)$/
 
 /** Begins to load the code of such a page with the document, and not when the rest of the code has run. */

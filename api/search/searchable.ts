@@ -26,7 +26,7 @@ export interface SearchText {
   readonly runs: readonly string[]
 }
 
-/** What a result says of its token or DAO. */
+/** The members of a search result about its token or DAO. */
 export interface SearchedEntity {
   readonly type: 'token' | 'dao'
   readonly _id: string

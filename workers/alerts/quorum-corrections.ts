@@ -76,9 +76,9 @@ function wasReached({ quorum, counted, isReached, isLive }: QuorumRow, threshold
 }
 
 /**
- * Returns a withdrawal for each alert about a missing quorum whose quorum was reached by the votes and the quorum that are stored now:
- * votes were read late, or a quorum was corrected. It was reached both at the time of the reminder and when the alert fired, so
- * neither votes after the reminder nor voters who changed their votes withdraw an alert.
+ * Returns a withdrawal for each alert about a missing quorum that was wrong, according to the votes and the quorum that are stored
+ * now: votes were read late, or the quorum was corrected. The stored votes must reach the quorum both at the time of the reminder
+ * and when the alert fired. So votes after the reminder and changed votes withdraw no alert.
  */
 export async function findQuorumWithdrawals<R extends CorrectedRule>(
   rules: readonly R[],

@@ -203,7 +203,7 @@ ORDER BY token, slot, provider`,
   return rows.map(toSuspect)
 }
 
-/** All suspects of a time, for the operator; with `decidedFrom` those whose state was changed by that slot or a later one. */
+/** All suspects of a range of time, for the operator. `decidedFrom` selects those whose state a slot from then on has changed. */
 export async function findSuspects(
   db: Database,
   {
