@@ -11,7 +11,7 @@ export interface ApiPool {
   renew(index: number): Promise<void>
   /** Starts clients that request the paths repeatedly until the pool is closed. */
   request(paths: readonly string[], clients: number): void
-  /** Response counts by status, and the errors of requests without a response. */
+  /** Response counts by status, and the errors of requests without a response or with an error of the server. */
   readonly answers: ReadonlyMap<number, number>
   readonly failures: readonly string[]
   close(): Promise<void>
@@ -106,8 +106,9 @@ function createClients(members: readonly Member[]) {
     const since = performance.now()
     try {
       const response = await fetch(address)
-      await response.arrayBuffer()
+      const body = await response.text()
       answers.set(response.status, (answers.get(response.status) ?? 0) + 1)
+      if (response.status >= 500) failures.push(`${address}: ${response.status} ${body}`)
     } catch (error) {
       const reason = error instanceof Error ? (error.cause ?? error.message) : error
       failures.push(`${address}: ${reason} after ${Math.round(performance.now() - since)} ms`)

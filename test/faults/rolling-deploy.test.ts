@@ -34,7 +34,7 @@ async function deploy(): Promise<void> {
   for (const name of stage.company.names) await stage.company.renew(name)
 }
 
-it('rolling deploy loses no slot and answers every request', async () => {
+it('rolling deploy loses no slot and answers every request', { timeout: 600_000 }, async () => {
   let isDeployed = false
   apis.request(PATHS, CLIENTS)
   const deployed = deploy().finally(() => {
