@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable, type Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { LRUCache } from 'lru-cache'
 import { DataError } from '../../shared/errors.ts'
 import type { Admission, ClientKey, Release } from '../admission/admission.ts'
 import { type AssembledBody, DataChanged, FORMATS, openFramed } from '../formats/formats.ts'
@@ -53,18 +54,28 @@ async function* join(read: Buffer[], rest: AsyncGenerator<Buffer>): AsyncGenerat
 /** Maximum bytes per write, so that the client's reading speed can be measured. */
 const WRITE_BYTES = 64 * 1024
 
-/** Splits the bytes into small writes. `onFailure` receives failures of the answer, not disconnects of the client. */
+interface WriteCallbacks {
+  /** Receives failures of the answer, not disconnects of the client. */
+  failed(error: unknown): void
+  /** Receives the bytes of the complete answer, after the last of them was read. */
+  ended(length: number): void
+}
+
+/** Splits the bytes into small writes. */
 async function* toWrites(
   framed: AsyncGenerator<Buffer>,
   disconnected: AbortSignal,
-  onFailure: (error: unknown) => void,
+  callbacks: WriteCallbacks,
 ): AsyncGenerator<Buffer> {
+  let length = 0
   try {
     for await (const bytes of framed) {
+      length += bytes.length
       for (let at = 0; at < bytes.length; at += WRITE_BYTES) yield bytes.subarray(at, at + WRITE_BYTES)
     }
+    callbacks.ended(length)
   } catch (error) {
-    if (!disconnected.aborted) onFailure(error)
+    if (!disconnected.aborted) callbacks.failed(error)
     throw error
   }
 }
@@ -110,13 +121,17 @@ interface StreamingOptions {
   readonly admission: Pick<Admission, 'clientKeyOf' | 'downloads' | 'longAnswers' | 'statements' | 'turns'>
 }
 
-/** How an answer is sent: its encoding, its tag, and whether it is first written to a file. */
-function toForm({ request }: RequestContext, answer: LongAnswer) {
+/** Maximum number of long answers whose length is known. */
+const MAX_LENGTHS = 10_000
+
+/** How an answer is sent: its encoding, its tag, and whether its file is used, which is written first if there is none. */
+function toForm({ request }: RequestContext, answer: LongAnswer, files: AnswerFiles) {
   const { isPacked, isBinary } = FORMATS[answer.format ?? 'json']
   const hasRange = isBinary && request.headers.range !== undefined
   const encoding = isPacked || hasRange ? 'identity' : chooseEncoding(request.headers['accept-encoding'])
   const tag = 'assembled' in answer ? answer.assembled.tag : toTagValue(answer.digest)
-  const usesFile = isBinary && encoding === 'identity' && (request.method === 'HEAD' || selectsRange(request, tag))
+  const needsFile = request.method === 'HEAD' || selectsRange(request, tag)
+  const usesFile = isBinary && encoding === 'identity' && (needsFile || files.has(tag))
   return { encoding, tag, usesFile }
 }
 
@@ -131,10 +146,12 @@ function toForm({ request }: RequestContext, answer: LongAnswer) {
  */
 export function createStreaming({ spools, compression, files, admission }: StreamingOptions): SendStream {
   const { downloads, longAnswers, statements } = admission
+  /** Lengths in bytes without an encoding, by tag: `HEAD` needs no statement after the answer was made once. */
+  const lengths = new LRUCache<string, number>({ max: MAX_LENGTHS })
   const deliver = async (
     { response }: RequestContext,
     { client, answer, disconnected }: { client: ClientKey; answer: LongAnswer; disconnected: AbortSignal },
-    { encoding, toHeaders }: { encoding: Encoding; toHeaders: () => string[] },
+    { encoding, tag, toHeaders }: { encoding: Encoding; tag: string; toHeaders: () => string[] },
   ) => {
     const over = new AbortController()
     const createStage = () =>
@@ -157,9 +174,12 @@ export function createStreaming({ spools, compression, files, admission }: Strea
       releaseStatement = statements.add(response, client)
       const opened = await openFramed(answer, AbortSignal.any([disconnected, over.signal]))
       rest = spools.through(opened, { blocked: releaseSlot, ended })
-      const framed = toWrites(join(await readAhead(rest), rest), disconnected, (error) => {
-        failure = error
-        breakOff(response)
+      const framed = toWrites(join(await readAhead(rest), rest), disconnected, {
+        failed: (error) => {
+          failure = error
+          breakOff(response)
+        },
+        ended: (length) => lengths.set(tag, length),
       })
       response.writeHead(200, toHeaders())
       const encoder = createStage()
@@ -177,7 +197,7 @@ export function createStreaming({ spools, compression, files, admission }: Strea
   return async (context, client, answer, head, now, disconnected, charge) => {
     disconnected.throwIfAborted()
     const { request, response } = context
-    const { encoding, tag, usesFile } = toForm(context, answer)
+    const { encoding, tag, usesFile } = toForm(context, answer, files)
     const toHeaders = () => [
       ...FIXED_HEADERS,
       ...head.headers,
@@ -190,7 +210,11 @@ export function createStreaming({ spools, compression, files, admission }: Strea
     if (matchesTag(request.headers['if-none-match'], tag)) return void response.writeHead(304, toHeaders()).end()
     // Clients that read remote Parquet and Arrow files send HEAD for the length. HEAD for other formats needs no
     // statement.
-    if (request.method === 'HEAD' && !usesFile) return void response.writeHead(200, toHeaders()).end()
+    if (request.method === 'HEAD') {
+      const length = usesFile ? lengths.get(tag) : undefined
+      const known = length === undefined ? [] : ['Content-Length', String(length)]
+      if (!usesFile || length !== undefined) return void response.writeHead(200, [...toHeaders(), ...known]).end()
+    }
     if ('open' in answer && !(usesFile && files.has(tag))) await charge?.()
     const release = longAnswers.add(response, client)
     try {
@@ -199,11 +223,12 @@ export function createStreaming({ spools, compression, files, admission }: Strea
           ? await files.get(tag, client, (signal) => openFramed(answer, signal), disconnected)
           : undefined
       if (file !== undefined) {
+        lengths.set(tag, file.length)
         const part = toPart(request, toEntityTag(tag, 'identity'), file.length)
         return await sendFile({ request, response, admission }, file, part, toHeaders())
       }
       if (request.method === 'HEAD') return void response.writeHead(200, toHeaders()).end()
-      await deliver(context, { client, answer, disconnected }, { encoding, toHeaders })
+      await deliver(context, { client, answer, disconnected }, { encoding, tag, toHeaders })
     } finally {
       release()
     }

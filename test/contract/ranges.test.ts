@@ -64,7 +64,8 @@ describe.each([
       head.responseHeaders.get('accept-ranges'),
       head.responseHeaders.get('etag'),
     ]).toEqual([...[String(length), 'bytes', tag]])
-    const read = summaries
+    // The length is known from the whole response, so no statement makes the file for it.
+    expect(streams - before).toBe(0)
     const third = Math.floor(length / 3)
     const ranges = [`0-${third - 1}`, `${third}-${2 * third - 1}`, `${2 * third}-`]
     const parts = await Promise.all(
@@ -79,11 +80,30 @@ describe.each([
     ).toEqual(Array(3).fill([206, tag, null]))
     expect(parts[1]?.responseHeaders.get('content-range')).toBe(`bytes ${third}-${2 * third - 1}/${length}`)
     expect(Buffer.concat(parts.map(({ bytes }) => bytes)).equals(full.bytes)).toBe(true)
+    const read = summaries
     const end = await get(url, { range: 'bytes=-8' })
     expect([end.status, end.bytes.equals(full.bytes.subarray(-8))]).toEqual([206, true])
     expect(streams - before).toBe(limit === '' ? 1 : 0)
     // The file exists, so no statement reads its digest again.
     expect(summaries - read).toBe(0)
+  })
+
+  it('make the file once for HEAD, the whole response and its ranges', async () => {
+    const url = `${api.url}${series}&format=${format}${limit.replace('500', '501')}&end=2026-12-01`
+    const before = streams
+    const head = await get(url, {}, 'HEAD')
+    const full = await get(url, {})
+    const start = await get(url, { range: 'bytes=0-3' })
+    const second = await get(url, {}, 'HEAD')
+    const length = String(full.bytes.length)
+    for (const { responseHeaders } of [head, full, second]) {
+      expect(responseHeaders.get('content-length')).toBe(length)
+      expect(responseHeaders.get('etag')).toBe(start.responseHeaders.get('etag'))
+    }
+    expect([full.status, start.status, start.responseHeaders.get('content-range')]).toEqual([
+      ...[200, 206, `bytes 0-3/${length}`],
+    ])
+    expect(streams - before).toBe(1)
   })
 
   it('return the whole file for another If-Range or several ranges, and 416 beyond the end', async () => {

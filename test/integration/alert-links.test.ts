@@ -25,8 +25,10 @@ afterAll(async () => {
 })
 
 type Subject = Facts & { readonly subject: string }
-const toSubjects = (result: Result | undefined): readonly Subject[] =>
-  result?.type === 'events' ? result.events : (result?.subjects ?? [])
+function toSubjects(result: Result | undefined): readonly Subject[] {
+  if (result?.type === 'state') return result.subjects.map(({ subject, toFacts }) => ({ ...toFacts(), subject }))
+  return result?.type === 'events' ? result.events : (result?.subjects ?? [])
+}
 
 /** The content of the alerts of a rule, for every subject of it. */
 async function evaluate(what: object): Promise<readonly Subject[]> {

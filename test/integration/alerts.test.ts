@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { Webhook } from 'standardwebhooks'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { HOUR_MS } from '../../shared/intervals.ts'
+import { createAlertStore } from '../../workers/alerts/state.ts'
 import { type AlertStage, openAlertStage, titlesOf, WEBHOOK_SECRET } from '../support/alerts.ts'
 import { storeQuotes } from '../support/quotes.ts'
 
@@ -391,6 +392,23 @@ describe('the stored state', () => {
     expect(await read(clock.now)).toMatchObject({ holds: false, value: null })
     await store.writeStates([{ ...state, holds: true, value: 2 }], clock.now + 2)
     expect(await read(clock.now)).toMatchObject({ holds: true, value: 2 })
+  })
+
+  it('includes a subject that another process stores later with an earlier time', async () => {
+    const { store, clock } = stage
+    await store.writeStates([{ ...state, holds: true }], clock.now)
+    expect(await read(clock.now)).toMatchObject({ holds: true })
+    await createAlertStore(stage.database.db).writeStates([{ ...state, subject: 'y', holds: true }], clock.now - 60_000)
+    const own = (await store.readStates(['uni'], clock.now)).get('uni r')
+    expect([...(own?.keys() ?? [])].sort()).toEqual(['x', 'y'])
+  })
+
+  it('is read again after its table was emptied', async () => {
+    const { store, clock } = stage
+    await store.writeStates([{ ...state, holds: true }], clock.now)
+    expect(await read(clock.now)).toMatchObject({ holds: true })
+    await stage.database.db.command({ name: 'empty', sql: 'TRUNCATE TABLE alert_states' })
+    expect(await read(clock.now)).toBeUndefined()
   })
 })
 

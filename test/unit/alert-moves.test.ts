@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { HOUR_MS } from '../../shared/intervals.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { createSeriesFacts, toMoveFacts } from '../../workers/alerts/conditions/series.ts'
+import { toMoveResult } from '../../workers/alerts/conditions/series.ts'
 
 const registry = loadRegistry()
 const AT = Date.parse('2024-05-06T12:00:00Z')
@@ -9,8 +9,9 @@ const AT = Date.parse('2024-05-06T12:00:00Z')
 /** Whether the Index moved by 50 % within an hour whose lowest value was 80 and highest 120, and the title of a message. */
 function move(direction: 'up' | 'down' | 'any', value: number) {
   const what = { kind: 'move', series: 'index', percent: 50, within: HOUR_MS, direction } as const
-  const facts = toMoveFacts({ what }, null, { at: AT, value, low: 80, high: 120 }, createSeriesFacts('index', registry))
-  return facts && [facts.holds, facts.before, facts.describe().title]
+  const result = toMoveResult({ what }, null, { at: AT, value, low: 80, high: 120 }, registry)
+  const facts = result?.toFacts()
+  return facts && [result?.holds, facts.before, facts.describe().title]
 }
 
 it.each([

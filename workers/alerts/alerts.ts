@@ -122,6 +122,15 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
     if (jobs.length > 0) await deliveries.addBulk(jobs)
   }
 
+  const announce = async (fired: readonly StoredFiring[]) => {
+    metrics.fired(fired)
+    for (const { rule, title, id } of fired) log.info({ rule, title, firing: id }, 'alert fired')
+    await enqueueMessages(
+      fired.flatMap(({ rule, id, channels, isDigest, dueAt }) =>
+        isDigest ? [] : channels.map((channel) => ({ rule, channel, message: id, nextTryAt: dueAt })),
+      ),
+    )
+  }
   const evaluate = async (data: unknown) => {
     followed.refresh()
     const group = followed.groups.get(evaluation.parse(data).group)
@@ -131,14 +140,7 @@ export async function startAlerts(context: AlertsContext, file: string): Promise
     try {
       await context.sync?.()
       const apiUrl = config.alerts.apiUrl ?? config.api.publicUrl
-      const fired = await evaluateGroup(group, { db, store, registry: context.registry, apiUrl, now: now() })
-      metrics.fired(fired)
-      for (const { rule, title, id } of fired) log.info({ rule, title, firing: id }, 'alert fired')
-      await enqueueMessages(
-        fired.flatMap(({ rule, id, channels, isDigest, dueAt }) =>
-          isDigest ? [] : channels.map((channel) => ({ rule, channel, message: id, nextTryAt: dueAt })),
-        ),
-      )
+      await evaluateGroup(group, { db, store, registry: context.registry, apiUrl, now: now(), onFired: announce })
     } catch (error) {
       metrics.evaluationFailed(group.kind)
       throw isTransient(error) ? error : new UnrecoverableError(redact(toReason(error)))

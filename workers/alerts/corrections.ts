@@ -4,15 +4,7 @@ import { DAY_MS, type TimeRange } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/store.ts'
 import { type ConditionContext, type Facts, formatValue, type Result, type RuleOf } from './conditions/condition.ts'
-import {
-  createSeriesFacts,
-  NEWEST_WITHIN_MS,
-  NO_ENTITY,
-  toLevelFacts,
-  toMoveFacts,
-  toRows,
-  toSubjects,
-} from './conditions/series.ts'
+import { NEWEST_WITHIN_MS, NO_ENTITY, toLevelResult, toMoveResult, toRows, toSubjects } from './conditions/series.ts'
 import type { AlertEntity } from './rule-entities.ts'
 import type { Rule } from './rules.ts'
 import { SERIES, type Series } from './series.ts'
@@ -123,6 +115,7 @@ export async function findCorrections<R extends CorrectedRule>(
   firings: readonly Firing[],
   context: ConditionContext & { readonly store: AlertStore },
 ): Promise<readonly { readonly evaluated: R; readonly correction: Correction }[]> {
+  if (corrected.ranges.size === 0) return []
   const since = context.now - EVENTS_MS
   const affected = rules.filter(
     ({ rule, beganAt, result }) =>
@@ -333,14 +326,11 @@ function compare(
 function toFoundFacts({ rule, entity }: Watched, turn: Turn, registry: Registry): Facts | undefined {
   const { what } = rule
   if (what.kind !== 'level' && what.kind !== 'move') return undefined
-  const toFacts = createSeriesFacts(what.series, registry)
-  const facts =
+  const result =
     what.kind === 'level'
-      ? toLevelFacts(rule as RuleOf<'level'>, entity, turn, toFacts)
-      : toMoveFacts(rule as RuleOf<'move'>, entity, turn, toFacts)
-  if (facts === undefined) return undefined
-  const { subject: _, holds: __, ...rest } = facts
-  return rest
+      ? toLevelResult(rule as RuleOf<'level'>, entity, turn, registry)
+      : toMoveResult(rule as RuleOf<'move'>, entity, turn, registry)
+  return result?.toFacts()
 }
 
 /** `value` is the corrected one; null if there is none at that time. */

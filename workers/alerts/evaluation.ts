@@ -47,6 +47,8 @@ export function toGroups(rules: readonly Rule[]): ReadonlyMap<string, RuleGroup>
 
 interface EvaluationContext extends ConditionContext {
   readonly store: AlertStore
+  /** Called when the firings and their deliveries are stored, while the states are being stored. */
+  readonly onFired?: (firings: readonly StoredFiring[]) => Promise<void>
 }
 
 /** A rule in an evaluation. `isNew`: it has just been added, changed or resumed. */
@@ -117,9 +119,15 @@ export async function evaluateGroup(group: RuleGroup, context: EvaluationContext
       began,
     )
   }
-  await Promise.all([store.writeDeliveries(toDeliveries(changes.firings)), storeStates()])
+  const storeDeliveries = async () => {
+    await store.writeDeliveries(toDeliveries(changes.firings))
+    await context.onFired?.(changes.firings)
+  }
+  await Promise.all([storeDeliveries(), storeStates()])
   return changes.firings
 }
+
+const NO_STATES: ReadonlyMap<string, SubjectState> = new Map()
 
 function toEvaluated(
   rule: Rule,
@@ -138,11 +146,9 @@ function toEvaluated(
 ): Evaluated {
   const revision = toRevision(rule)
   const isNew = stored === undefined || stored.revision !== revision || stored.state !== 'active'
-  return {
-    ...{ rule, revision, isNew, result, corrected },
-    beganAt: isNew ? now : stored.beganAt,
-    states: states.get(toStateKey({ rule: rule.name, revision })) ?? new Map(),
-  }
+  const beganAt = isNew ? now : stored.beganAt
+  const own = states.get(toStateKey({ rule: rule.name, revision })) ?? NO_STATES
+  return { rule, revision, isNew, result, corrected, beganAt, states: own }
 }
 
 const unknownState = ({ rule, revision }: Evaluated, subject: string): SubjectState => ({
@@ -170,8 +176,7 @@ function applyState(
   const { rule, isNew } = evaluated
   const triggers = toTriggers(rule)
   const listed = new Set<string>()
-  for (const facts of subjects) {
-    const { subject, holds } = facts
+  for (const { subject, holds, value, toFacts } of subjects) {
     listed.add(subject)
     const known = evaluated.states.get(subject)
     const before = known ?? unknownState(evaluated, subject)
@@ -180,9 +185,9 @@ function applyState(
     const isFirst = isNew || (known === undefined && rule.what.kind === 'level')
     const isChange = before.holds !== holds && (!isFirst || firesAtOnce(rule))
     const fires = isChange && triggers.includes(holds) && !isCooling(evaluated, before, now)
-    const after = { ...before, holds, value: facts.value, ...(fires ? toFired(before, now) : {}) }
+    const after = { ...before, holds, value, ...(fires ? toFired(before, now) : {}) }
     states.push(after)
-    if (fires) firings.push(toFiring(evaluated, withCorrection(evaluated, facts), after, now))
+    if (fires) firings.push(toFiring(evaluated, withCorrection(evaluated, toFacts()), after, now))
   }
   if (!isComplete) return
   for (const state of evaluated.states.values())

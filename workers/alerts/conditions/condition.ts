@@ -6,7 +6,6 @@ import type { Rule, What } from '../rules.ts'
 /** The content of a message about a subject. Times are Unix milliseconds, `page` and `request` are paths. */
 export interface Facts {
   readonly entity: AlertEntity | null
-  /** Called only for a subject that fires: most of thousands do not. */
   readonly describe: () => { readonly title: string; readonly text: string }
   readonly observedAt: number | null
   readonly value: number | null
@@ -16,6 +15,23 @@ export interface Facts {
   readonly page: string | null
   readonly request: string | null
 }
+
+/** Whether a condition holds for a subject, and the value that decides it. `observedAt` is Unix milliseconds. */
+export interface SubjectResult extends Pick<Facts, 'value' | 'observedAt'> {
+  readonly subject: string
+  readonly holds: boolean
+  /** Called only for a subject that fires: most of thousands do not. */
+  readonly toFacts: () => Facts
+}
+
+export const toSubjectResult = ({
+  subject,
+  holds,
+  ...facts
+}: Facts & { readonly subject: string; readonly holds: boolean }): SubjectResult => ({
+  ...{ subject, holds, value: facts.value, observedAt: facts.observedAt },
+  toFacts: () => facts,
+})
 
 /**
  * The result of a rule.
@@ -28,7 +44,7 @@ export type Result =
   | {
       readonly type: 'state'
       readonly isComplete: boolean
-      readonly subjects: readonly (Facts & { readonly subject: string; readonly holds: boolean })[]
+      readonly subjects: readonly SubjectResult[]
     }
   | { readonly type: 'events'; readonly events: readonly (Facts & { readonly subject: string; readonly at: number })[] }
   | {

@@ -4,7 +4,14 @@ import { DAY_MS } from '../../../shared/intervals.ts'
 import { openLedgers } from '../../../shared/ledger/ledger.ts'
 import { readFailing, readNewest, toFreshnessState, toLagSeconds } from '../../../shared/store/store.ts'
 import { formatTime } from '../state.ts'
-import { type ConditionContext, type Evaluate, NOTHING, type Result, type RuleOf } from './condition.ts'
+import {
+  type ConditionContext,
+  type Evaluate,
+  NOTHING,
+  type Result,
+  type RuleOf,
+  toSubjectResult,
+} from './condition.ts'
 
 const correctedRow = z.object({
   dataset: z.string(),
@@ -66,15 +73,15 @@ export const evaluateDatasets: Evaluate<'dataset'> = async (rules, context) => {
         // An empty dataset was never collected: that is how a service without its key begins.
         const state = toFreshnessState(toLagSeconds(at, now), dataset?.cadence ?? '1d')
         const describe = () => ({ title: `Dataset ${name}: stale`, text: newestText })
-        const subject = { ...facts, holds: state === 'stale', describe }
+        const subject = toSubjectResult({ ...facts, holds: state === 'stale', describe })
         return [rule.name, { type: 'state', isComplete: true, subjects: [subject] }]
       }
       const share = completeness.get(name)?.complete ?? null
       const percent = share === null ? '' : `${Math.floor(share * 1000) / 10} % of the expected data is stored.`
-      const subject = {
+      const subject = toSubjectResult({
         ...{ ...facts, holds: share !== null && share < (below ?? 1), value: share, threshold: below ?? null },
         describe: () => ({ title: `Dataset ${name}: incomplete`, text: `${percent} ${newestText}` }),
-      }
+      })
       return [rule.name, { type: 'state', isComplete: share !== null, subjects: share === null ? [] : [subject] }]
     }),
   )
@@ -92,14 +99,16 @@ export const evaluateProviders: Evaluate<'provider'> = async (rules, { db, now }
       const subjects = failing
         .filter((one) => provider === undefined || one.provider === provider)
         .filter((one) => dataset === undefined || one.dataset === dataset)
-        .map((one) => ({
-          ...{ ...NOTHING, request: '/data/status', subject: `${one.dataset} ${one.provider}` },
-          ...{ holds: now - one.since >= failingFor, observedAt: one.since },
-          describe: () => ({
-            title: `Provider ${one.provider} fails for ${one.dataset}`,
-            text: `Since ${formatTime(one.since)}: ${one.reason}`,
+        .map((one) =>
+          toSubjectResult({
+            ...{ ...NOTHING, request: '/data/status', subject: `${one.dataset} ${one.provider}` },
+            ...{ holds: now - one.since >= failingFor, observedAt: one.since },
+            describe: () => ({
+              title: `Provider ${one.provider} fails for ${one.dataset}`,
+              text: `Since ${formatTime(one.since)}: ${one.reason}`,
+            }),
           }),
-        }))
+        )
       return [rule.name, { type: 'state', isComplete: true, subjects }]
     }),
   )

@@ -3,7 +3,7 @@ import { DataError, toReason } from '../../../shared/errors.ts'
 import { groupBy } from '../../../shared/group-by.ts'
 import { findEntities } from '../rule-entities.ts'
 import { LISTS } from '../series.ts'
-import { type Evaluate, NOTHING, type Result, type RuleOf, toEntityFacts } from './condition.ts'
+import { type Evaluate, NOTHING, type Result, type RuleOf, toEntityFacts, toSubjectResult } from './condition.ts'
 
 const listed = z.array(z.object({ _id: z.string(), name: z.string() }))
 const problem = z.object({ detail: z.string() })
@@ -57,14 +57,14 @@ export const evaluateLists: Evaluate<'list'> = async (rules, { registry, apiUrl 
     for (const rule of own) {
       const subjects = (findEntities(rule, registry) ?? []).map((entity) => {
         const holds = inList.has(entity.id)
-        return {
+        return toSubjectResult({
           // A record that has left the list is not in the answer to its filter.
           ...{ ...NOTHING, ...toEntityFacts(entity, list), subject: entity.id, holds },
           describe: () => ({
             title: `${entity.name}: ${holds ? 'entered' : 'left'} the list of ${LISTS[list].of === 'token' ? 'tokens' : 'DAOs'}`,
             text: `The filter is ${filter.join(' and ')}.`,
           }),
-        }
+        })
       })
       results.set(rule.name, { type: 'state', isComplete: true, subjects })
     }

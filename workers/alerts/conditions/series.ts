@@ -14,6 +14,7 @@ import {
   isSelected,
   type Result,
   type RuleOf,
+  type SubjectResult,
   toEntityFacts,
   toRequest,
   toSelection,
@@ -101,22 +102,7 @@ export const toSubjects = (rule: Rule, registry: Registry): readonly (AlertEntit
 
 const DATASETS = new Map(datasets.map((dataset) => [dataset.name as string, dataset]))
 
-type SeriesFacts = (entity: AlertEntity | null, from: number, at: number) => ReturnType<typeof toSeriesFacts>
-
-/**
- * The facts of an entity, and a link to the values of a series since `from`, up to the one at `at`. Thousands of rules
- * are about the same values, so the facts of each are made once.
- */
-export function createSeriesFacts(name: SeriesName, registry: Registry): SeriesFacts {
-  const known = new Map<string, ReturnType<SeriesFacts>>()
-  return (entity, from, at) => {
-    const key = `${entity?.key} ${from} ${at}`
-    const facts = known.get(key) ?? toSeriesFacts(SERIES[name], entity, { from, at, registry })
-    known.set(key, facts)
-    return facts
-  }
-}
-
+/** The facts of an entity, and a link to the values of a series since `from`, up to the one at `at`. */
 function toSeriesFacts(
   { request, interval, isList, dataset }: Series,
   entity: AlertEntity | null,
@@ -141,19 +127,18 @@ const toBucketEnd = (ms: number, interval: '1h' | '1d') =>
   toBucketStart(ms, interval) + (interval === '1d' ? DAY_MS : HOUR_MS)
 
 /** Whether a value is beyond the level of a rule, and the content of a message about it. */
-export function toLevelFacts(
+export function toLevelResult(
   { what }: RuleOf<'level'>,
   entity: AlertEntity | null,
   { at, value }: LevelRow,
-  toFacts: SeriesFacts,
-) {
+  registry: Registry,
+): SubjectResult {
   const series: Series = SERIES[what.series]
   const { label, unit } = series
   const { above, below } = what
   const threshold = above ?? below ?? 0
-  return {
-    ...toFacts(entity, at, at),
-    ...{ subject: entity?.id ?? '', holds: above === undefined ? value < threshold : value > threshold },
+  const toFacts = () => ({
+    ...toSeriesFacts(series, entity, { from: at, at, registry }),
     ...{ observedAt: at, value, before: null, threshold, unit },
     describe: () => {
       const [shown, bound] = [formatValue(value, unit), formatValue(threshold, unit)]
@@ -162,7 +147,9 @@ export function toLevelFacts(
         text: `${label} is ${shown} at ${formatTime(at)}. The level is ${bound}.`,
       }
     },
-  }
+  })
+  const holds = above === undefined ? value < threshold : value > threshold
+  return { subject: entity?.id ?? '', holds, value, observedAt: at, toFacts }
 }
 
 const toPrefix = (entity: AlertEntity | null) => (entity === null ? '' : `${entity.name}: `)
@@ -171,11 +158,10 @@ export const evaluateLevels: Evaluate<'level'> = async (rules, context) => {
   const results = new Map<string, Result>()
   for (const [name, own] of groupBy(rules, ({ what }) => what.series)) {
     const newest = await readNewestValues(name, toKeys(own, context.registry), context)
-    const toFacts = createSeriesFacts(name, context.registry)
     for (const rule of own) {
       const subjects = toSubjects(rule, context.registry).flatMap((entity) => {
         const row = newest.get(entity?.key ?? NO_ENTITY)
-        return row === undefined ? [] : toLevelFacts(rule, entity, row, toFacts)
+        return row === undefined ? [] : toLevelResult(rule, entity, row, context.registry)
       })
       results.set(rule.name, { type: 'state', isComplete: false, subjects })
     }
@@ -201,19 +187,18 @@ function formatDuration(ms: number): string {
  * Whether a value has moved as a rule requires, and the content of a message about the movement. Undefined if the move
  * is unknown.
  */
-export function toMoveFacts(
+export function toMoveResult(
   { what }: Pick<RuleOf<'move'>, 'what'>,
   entity: AlertEntity | null,
   row: MovedRow,
-  toFacts: SeriesFacts,
-) {
+  registry: Registry,
+): SubjectResult | undefined {
   const series: Series = SERIES[what.series]
   const { label, unit } = series
   const move = toMove(row, what)
   if (move === undefined) return undefined
-  return {
-    ...toFacts(entity, row.at - what.within, row.at),
-    ...{ subject: entity?.id ?? '', holds: Math.abs(move.change) >= what.percent },
+  const toFacts = () => ({
+    ...toSeriesFacts(series, entity, { from: row.at - what.within, at: row.at, registry }),
     ...{ observedAt: row.at, value: row.value, before: move.before, threshold: what.percent, unit },
     describe: () => {
       const change = `${move.change > 0 ? '+' : ''}${move.change.toFixed(1)} %`
@@ -222,7 +207,9 @@ export function toMoveFacts(
         text: `${label} is ${formatValue(row.value, unit)} at ${formatTime(row.at)}, after ${formatValue(move.before, unit)}.`,
       }
     },
-  }
+  })
+  const holds = Math.abs(move.change) >= what.percent
+  return { subject: entity?.id ?? '', holds, value: row.value, observedAt: row.at, toFacts }
 }
 
 export const evaluateMoves: Evaluate<'move'> = async (rules, context) => {
@@ -235,11 +222,10 @@ export const evaluateMoves: Evaluate<'move'> = async (rules, context) => {
       { within: first.what.within, keys: toKeys(own, context.registry) },
       context,
     )
-    const toFacts = createSeriesFacts(first.what.series, context.registry)
     for (const rule of own) {
       const subjects = toSubjects(rule, context.registry).flatMap((entity) => {
         const row = moves.get(entity?.key ?? NO_ENTITY)
-        return (row && toMoveFacts(rule, entity, row, toFacts)) ?? []
+        return (row && toMoveResult(rule, entity, row, context.registry)) ?? []
       })
       results.set(rule.name, { type: 'state', isComplete: false, subjects })
     }
