@@ -153,7 +153,7 @@ async function remove(job: Job, context: ApplyContext, { found, layout, decision
   const rankOf = (row: Difference['before']) => (row === undefined ? -1 : (layout.storedRows?.rank(row) ?? 0))
   const removed = found.filter(({ kind, before, after }) => kind !== 'added' && rankOf(before) > rankOf(after))
   if (decisions !== undefined) {
-    for (const { entity, at } of removed) await decisions.remove(entity, at)
+    await decisions.remove(removed)
     await forget(
       job,
       context,
