@@ -83,10 +83,14 @@ const TABLES = [
   'price_checks',
   'suspect_prices',
 ]
-beforeEach(async () => {
+/** Removes everything that is stored of prices. */
+async function forgetAll() {
   await emptyLedger(pipeline)
   for (const table of [...TABLES, 'raw_runs', 'corrections'])
     await pipeline.database.db.command({ name: 'forget', sql: `TRUNCATE TABLE ${table}` })
+}
+beforeEach(async () => {
+  await forgetAll()
   pipeline.clock.now += 2 * 3_600_000 - ((pipeline.clock.now - START) % 3_600_000)
 })
 
@@ -99,11 +103,11 @@ async function collectNext(first: Says, second: Says = [7, 7, 7], job: Job = pri
 
 const range = () => ({ from: pipeline.clock.now - 86_400_000, to: pipeline.clock.now + SLOT_MS })
 const decode = () => replay(prices, pipeline.context, { range: range() })
-const correct = (to = range().to) =>
-  replay(prices, pipeline.context, {
-    range: { ...range(), to },
-    apply: { ...pipeline.context, now: () => pipeline.clock.now },
-  })
+const correct = (to = range().to, db = pipeline.context.db) => {
+  const { redis, recomputation } = pipeline.context
+  const apply = { redis, recomputation, now: () => pipeline.clock.now }
+  return replay(prices, { ...pipeline.context, db }, { range: { ...range(), to }, apply })
+}
 
 /** The job with a decoder that changes the rows of CoinMarketCap. */
 const withFault = (change: (row: Record<string, unknown>) => object | undefined): Job => ({
@@ -275,5 +279,33 @@ describe('replay of prices', () => {
     expect(differences.map(({ kind }) => kind).toSorted()).toEqual(['added', 'added', 'added', 'removed', 'removed'])
     expect(await firstPrices()).toEqual([2, 2.01, 2.02])
     expect((await decode()).differences).toEqual([])
+  })
+
+  it('removes many prices with few statements', async () => {
+    // A replay corrects a day at a time.
+    const [slots, begin] = [15, (Math.floor(pipeline.clock.now / 86_400_000) + 1) * 86_400_000]
+    const collectAll = async (job: Job) => {
+      pipeline.clock.now = begin
+      for (let slot = 0; slot < slots; slot += 1) {
+        const price = 2 + slot / 100
+        await collectNext([price, price, price], [7, 7, 7], job)
+      }
+    }
+    await collectAll(prices)
+    const truth = await readAll()
+    await forgetAll()
+    await collectAll(withDelay(1_000))
+    const { db } = pipeline.context
+    const names: string[] = []
+    const { differences } = await correct(range().to, {
+      ...db,
+      command: async (statement) => {
+        names.push(statement.name)
+        await db.command(statement)
+      },
+    })
+    expect(differences.filter(({ kind }) => kind === 'removed')).toHaveLength(slots * tokens.length)
+    expect(names.filter((name) => name === 'take-out-price')).toHaveLength(5)
+    expect(await readAll()).toEqual(truth)
   })
 })

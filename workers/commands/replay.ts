@@ -7,11 +7,10 @@ import { DataError } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
 import { createParts } from '../../shared/progress-bar.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
-import { createDatabase, type Database, publishChange, readRegistry } from '../../shared/store/store.ts'
+import { createDatabase, type Database, readRegistry } from '../../shared/store/store.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
 import type { Job } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
-import { rebuildDerived } from '../rebuild/rebuild-derived.ts'
 import { type ReplayOptions, type ReplayResult, replay } from '../run/runner.ts'
 import { createRecomputation } from '../schedule/recompute.ts'
 import { toTime } from '../terminal/option-time.ts'
@@ -100,7 +99,7 @@ async function main(): Promise<void> {
   const context = { config, db, registry: await readRegistry(db), log: createLog('replay', 'error', redact), redact }
   const onRuns = createParts('runs')
   const result = values.apply
-    ? await withCorrections(db, config, (apply) => correct(job, context, { range, onRuns, apply }))
+    ? await withCorrections(db, config, (apply) => replay(job, context, { range, onRuns, apply }))
     : await replay(job, context, { range, onRuns })
   print(job, context.registry, result, values)
   await db.close()
@@ -118,21 +117,6 @@ async function check(
 }
 
 type Apply = NonNullable<ReplayOptions['apply']>
-
-/** Replays and stores the differences. If rows were removed, also computes what is derived from the others again. */
-async function correct(
-  job: Job,
-  context: Parameters<typeof replay>[1],
-  options: ReplayOptions & { readonly apply: Apply },
-): Promise<ReplayResult> {
-  const { config, db, log } = context
-  const result = await replay(job, context, options)
-  if (!result.differences.some(({ kind }) => kind === 'removed')) return result
-  const tables = await rebuildDerived(job.dataset, { db, database: config.clickhouse.database, log })
-  const stores = { db, redis: options.apply.redis, prefix: config.redis.prefix }
-  if (tables.length > 0) await publishChange(stores, { dataset: job.name })
-  return result
-}
 
 async function withCorrections<T>(
   db: Database,

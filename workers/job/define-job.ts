@@ -187,8 +187,8 @@ export interface ConfirmationReplay {
   isTakenOut(row: object, collectedAt: number): boolean
   /** Returns whether a slot after the range has removed a row. */
   readTakenOutLater(): Promise<(row: object) => boolean>
-  /** Removes a stored value. `at` is in Unix milliseconds. */
-  remove(entity: number, at: number): Promise<void>
+  /** Removes stored values. `at` is in Unix milliseconds. */
+  remove(values: readonly Omit<TakenOut, 'provider'>[]): Promise<void>
   /** Stores the state after each slot instead of the stored one. */
   store(): Promise<void>
 }

@@ -8,7 +8,7 @@ import { confirmPrices } from './confirmation.ts'
 import { createReplayedDecisions } from './replayed-decisions.ts'
 import type { LastPrice } from './rule.ts'
 import { findSuspects, OWN_MS, type PriceState, SUSPECTS_MS, UNCHANGED_MS } from './state.ts'
-import { removePrice, toTakenOut, type WrongPrices } from './take-out.ts'
+import { removePrices, toTakenOut, type WrongPrices } from './take-out.ts'
 
 /** A price that a slot may read, and when it was stored. Times are Unix milliseconds. */
 interface Observation {
@@ -101,7 +101,11 @@ export function openPriceReplay(db: Database, range: TimeRange, runs: readonly n
       )
       return (row) => takenOut.has(keyOf(row))
     },
-    remove: (entity, at) => removePrice(db, { token: entity, at }),
+    remove: (values) =>
+      removePrices(
+        db,
+        values.map(({ entity, at }) => ({ token: entity, at })),
+      ),
     store: () => decisions.store(),
   }
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { toBatches } from '../../shared/group-by.ts'
 import { toMs } from '../../shared/intervals.ts'
 import { type Database, toAltered } from '../../shared/store/store.ts'
 import type { TakenOut } from '../job/define-job.ts'
@@ -44,7 +45,7 @@ export async function takeOutPrices(
   const wrong = (await Promise.all(found.map((one) => findStored(db, one, slot)))).flat()
   await writeSuspects(db, wrong, { state: 'taking_out', decidedSlot: slot })
   const all = [...unfinished, ...wrong]
-  for (const one of all) await removePrice(db, one)
+  await removePrices(db, all)
   await writeSuspects(db, all, { state: 'taken_out', decidedSlot: slot })
   return all.map(({ token, provider, at }) => ({ entity: token, provider, at }))
 }
@@ -79,48 +80,71 @@ export function toTakenOut({ token, provider, others }: Wrong, row: WrongRow): S
 const WITHIN = `token = {token: UInt64} AND observed_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
   AND observed_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
 
-const AT = "fromUnixTimestamp64Milli({at: Int64}, 'UTC')"
+/** Prices per statement: few statements for a replay of a day, and short lists of parameters. */
+const PRICES_PER_STATEMENT = 500
 
-/** The roll-up's view as a query over the stored rows of the buckets of one observation, without that observation. */
+/** SQL: removed prices as tuples of token and time in Unix milliseconds. */
+const REMOVED = 'arrayZip({tokens: Array(UInt64)}, {times: Array(Int64)})'
+const isRemoved = (at: string) => `token IN {tokens: Array(UInt64)} AND has(${REMOVED}, (token, ${at}))`
+const OBSERVED = 'toUnixTimestamp64Milli(observed_at)'
+const toMoment = (name: string) => `fromUnixTimestamp64Milli({${name}: Int64}, 'UTC')`
+const toBucketStartOf = (second: string) => `${second} - (${second} - 345600) % interval_seconds`
+
+/** The roll-up's view as a query over the stored rows of the buckets of removed prices, without these prices. */
 const ROLLUPS = `INSERT INTO token_price_rollups (token, interval_seconds, bucket_at, rank, price_code, volume_24h_code, market_cap_code,
   total_supply, circulating_supply)
 WITH
   toInt64(toUnixTimestamp(observed_at)) AS second,
-  second - (second - 345600) % interval_seconds AS bucket
+  ${toBucketStartOf('second')} AS bucket
 SELECT token, interval_seconds, toDateTime(bucket, 'UTC') AS bucket_at,
-  max(bitShiftLeft(toUInt64((bucket + interval_seconds) * 1000 - toUnixTimestamp64Milli(observed_at)), 31) + version) AS rank,
+  max(bitShiftLeft(toUInt64((bucket + interval_seconds) * 1000 - ${OBSERVED}), 31) + version) AS rank,
   argMin(price_code, observed_at), argMin(tuple(volume_24h_code), observed_at).1, argMin(tuple(market_cap_code), observed_at).1,
   argMin(tuple(total_supply), observed_at).1, argMin(tuple(circulating_supply), observed_at).1
 FROM
 (
   SELECT token, observed_at, version, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply
   FROM token_prices FINAL
-  WHERE token = {token: UInt64} AND observed_at != ${AT}
-    AND observed_at >= ${AT} - INTERVAL 7 DAY AND observed_at < ${AT} + INTERVAL 7 DAY
+  WHERE token IN {tokens: Array(UInt64)} AND NOT has(${REMOVED}, (token, ${OBSERVED}))
+    AND observed_at >= ${toMoment('first')} - INTERVAL 7 DAY AND observed_at < ${toMoment('last')} + INTERVAL 7 DAY
 )
 ARRAY JOIN [1800, 3600, 14400, 86400, 604800] AS interval_seconds
-WHERE bucket = toInt64(intDiv({at: Int64}, 1000)) - (toInt64(intDiv({at: Int64}, 1000)) - 345600) % interval_seconds
+WHERE (token, interval_seconds, bucket) IN
+(
+  SELECT one.1, interval_seconds, ${toBucketStartOf('intDiv(one.2, 1000)')}
+  FROM (SELECT arrayJoin(${REMOVED}) AS one) ARRAY JOIN [1800, 3600, 14400, 86400, 604800] AS interval_seconds
+)
 GROUP BY token, interval_seconds, bucket`
 
 /**
- * Removes a price from all tables. Each step may be repeated. The observation itself is removed last, because the others
- * read what remains.
+ * Removes prices from all tables. Each step may be repeated. The observations themselves are removed last, because the
+ * others read what remains.
  */
-export async function removePrice(db: Database, { token, at }: Pick<StoredSuspect, 'token' | 'at'>): Promise<void> {
-  const remove = (table: string, where: string) =>
+export async function removePrices(
+  db: Database,
+  prices: readonly Pick<StoredSuspect, 'token' | 'at'>[],
+): Promise<void> {
+  // In the order of time, because a statement reads the prices of its tokens within a week of its first and last one.
+  for (const batch of toBatches(
+    prices.toSorted((a, b) => a.at - b.at),
+    PRICES_PER_STATEMENT,
+  ))
+    await removeBatch(db, batch)
+}
+
+async function removeBatch(db: Database, prices: readonly Pick<StoredSuspect, 'token' | 'at'>[]): Promise<void> {
+  const params = { tokens: prices.map(({ token }) => token), times: prices.map(({ at }) => at) }
+  const remove = (table: string, at: string) =>
     db.command({
       name: 'take-out-price',
-      sql: `ALTER TABLE ${toAltered(table, db.cluster)} DELETE WHERE token = {token: UInt64} AND ${where}`,
-      params: { token, at },
+      sql: `ALTER TABLE ${toAltered(table, db.cluster)} DELETE WHERE ${isRemoved(at)}`,
+      params,
       settings: { mutations_sync: 2 },
     })
-  const isOf = `observed_at = ${AT}`
+  const [first = 0, last = 0] = [prices[0]?.at, prices.at(-1)?.at]
   await remove(
     'token_price_rollups',
-    `bitShiftRight(rank, 31) = (toInt64(toUnixTimestamp(bucket_at)) + interval_seconds) * 1000 - {at: Int64}`,
+    '(toInt64(toUnixTimestamp(bucket_at)) + interval_seconds) * 1000 - toInt64(bitShiftRight(rank, 31))',
   )
-  await db.command({ name: 'take-out-price', sql: ROLLUPS, params: { token, at } })
-  await remove('token_quotes', isOf)
-  await remove('price_sources', isOf)
-  await remove('token_prices', isOf)
+  await db.command({ name: 'take-out-price', sql: ROLLUPS, params: { ...params, first, last } })
+  for (const table of ['token_quotes', 'price_sources', 'token_prices']) await remove(table, OBSERVED)
 }

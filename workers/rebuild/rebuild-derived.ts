@@ -19,7 +19,7 @@ export async function rebuildDerived(
   { db, database, log }: Context,
 ): Promise<readonly string[]> {
   const derived = (await findRollUps(db, database, [dataset])).filter((one) => one.dataset !== undefined)
-  const options = { log, now: Date.now, force: true, onPlan: () => {}, onStep: () => {} }
+  const options = { log, now: Date.now, force: true, restart: true, onPlan: () => {}, onStep: () => {} }
   for (const rollUp of derived) await rebuild(db, rollUp, options)
   return derived.map(({ table }) => table)
 }

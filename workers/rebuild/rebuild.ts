@@ -21,6 +21,8 @@ export interface RebuildOptions {
   readonly now: () => number
   /** Whether to swap even if the new table has fewer rows than the live one. */
   readonly force: boolean
+  /** Whether to discard what an interrupted run has computed: rows that it read may have been removed since. */
+  readonly restart?: boolean
   /** Called with the number of entity batches before the computation starts. */
   readonly onPlan: (batches: number) => void
   readonly onStep: () => void
@@ -58,7 +60,7 @@ async function rebuildAlone(db: Database, rollUp: RollUp, options: RebuildOption
   const live = await readUuid(db, shadow.storedLive)
   const state = openState(db, 'rebuild', options.now)
   const [uuid, upTo] = ((await state.get(table)) ?? '').split(' ')
-  const isStarted = /^\d+$/.test(upTo ?? '') && uuid === (await readUuid(db, shadow.stored))
+  const isStarted = options.restart !== true && /^\d+$/.test(upTo ?? '') && uuid === (await readUuid(db, shadow.stored))
   if (!isStarted) await clear(db, shadow)
   await shadow.create(feed)
   await untilEarlierInsertsEnd(db)

@@ -91,8 +91,8 @@ const toMembers = (row: object = {}, members: readonly string[]) =>
 const MOST_BYTES = 4 * 1024 * 1024
 
 /** Converts rows to the values that the table would store. */
-async function toStoredValues(db: Database, { columns }: Layout, rows: readonly object[], members: readonly string[]) {
-  const structure = members.map((name) => `\`${name}\` ${columns.get(name)}`).join(', ')
+async function toStoredValues(db: Database, layout: Layout, rows: readonly object[], members: readonly string[]) {
+  const structure = members.map((name) => `\`${name}\` ${layout.columns.get(name)}`).join(', ')
   const converted: Row[] = []
   for (let at = 0; at < rows.length; ) {
     const lines: string[] = []
@@ -103,7 +103,7 @@ async function toStoredValues(db: Database, { columns }: Layout, rows: readonly 
     }
     const part = await db.rows({
       name: 'replay-decoded',
-      sql: `SELECT ${toSelected(members)} FROM format(JSONEachRow, ${quote(structure)}, ${quote(lines.join('\n'))})`,
+      sql: `SELECT ${toSelected(members, layout)} FROM format(JSONEachRow, ${quote(structure)}, ${quote(lines.join('\n'))})`,
       settings: { max_query_size: 4 * MOST_BYTES, use_structure_from_insertion_table_in_table_functions: 0 },
       schema: z.record(z.string(), z.unknown()),
     })
@@ -113,7 +113,12 @@ async function toStoredValues(db: Database, { columns }: Layout, rows: readonly 
 }
 
 const quote = (text: string) => `'${text.replace(/[\\']/g, (character) => `\\${character}`)}'`
-const toSelected = (members: readonly string[]) => members.map((name) => `\`${name}\``).join(', ')
+/** JSON numbers cannot hold integers of 128 and 256 bits, so they are texts. */
+export const isWideInteger = (type = ''): boolean => /^U?Int(128|256)$/.test(type)
+const toSelected = (members: readonly string[], { columns }: Layout) =>
+  members
+    .map((name) => (isWideInteger(columns.get(name)) ? `toString(\`${name}\`) AS \`${name}\`` : `\`${name}\``))
+    .join(', ')
 const toText = (ms: number) => new Date(ms).toISOString().slice(0, -1)
 
 /**
@@ -204,7 +209,7 @@ function readStored(db: Database, dataset: Dataset, { layout, members, runs, tim
   }
   return db.rows({
     name: 'replay-stored',
-    sql: `SELECT ${toSelected(members)}, toUnixTimestamp64Milli(s.${COLLECTED}) AS ${COLLECTED_MS}
+    sql: `SELECT ${toSelected(members, layout)}, toUnixTimestamp64Milli(s.${COLLECTED}) AS ${COLLECTED_MS}
 FROM ${table} AS s FINAL
 WHERE (${time} >= {from: DateTime64(3, 'UTC')} AND ${time} <= {to: DateTime64(3, 'UTC')})
   OR has({runs: Array(DateTime64(3, 'UTC'))}, s.${COLLECTED})`,

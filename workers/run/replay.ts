@@ -3,12 +3,12 @@ import { DataError } from '../../shared/errors.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { INTERVAL_SECONDS, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import { openLedger } from '../../shared/ledger/ledger.ts'
-import { callRedis, toQueueName } from '../../shared/queue/queues.ts'
+import { toQueueName } from '../../shared/queue/queues.ts'
 import { onCluster, readRuns, type StoredRun, toLocal } from '../../shared/store/store.ts'
 import type { ConfirmationReplay, Job } from '../job/define-job.ts'
-import { announce, noteChange } from './changes.ts'
 import { readDecoderVersion } from './raw-answers.ts'
-import { compareRows, type Difference, type Layout, readLayout } from './replay-compare.ts'
+import { compareRows, type Difference, isWideInteger, type Layout, readLayout } from './replay-compare.ts'
+import { openCorrections } from './replay-corrections.ts'
 import { type DecodeContext, type DecodedRun, decodeRun } from './replay-decode.ts'
 import { type JobContext, storeRows } from './run-job.ts'
 
@@ -28,7 +28,8 @@ export interface ReplayResult {
 
 /**
  * Decodes the stored answers of a range again and compares the rows with the stored ones, a day of runs at a time. A
- * correction has the time of collection of its run, so the rows keep their answers; rows of later runs stay.
+ * correction has the time of collection of its run, so the rows keep their answers; rows of later runs stay. A replay
+ * that was killed while it stored corrections is completed by the next one of the dataset.
  * @throws DataError `payload` if the dataset cannot be replayed, or an answer is missing.
  */
 export async function replay(job: Job, context: DecodeContext, options: ReplayOptions): Promise<ReplayResult> {
@@ -39,6 +40,8 @@ export async function replay(job: Job, context: DecodeContext, options: ReplayOp
   const starts = runs.map(({ collectedAt }) => collectedAt)
   const decisions = job.openConfirmationReplay?.(db, options.range, starts)
   const isTakenOutLater = await decisions?.readTakenOutLater()
+  const apply = options.apply && { ...context, ...options.apply }
+  const corrections = apply && (await openCorrections(job, apply))
   const differences: Difference[] = []
   const done = { runs: 0, answers: 0, rows: 0 }
   const settle = async (decoded: readonly DecodedRun[]) => {
@@ -50,8 +53,8 @@ export async function replay(job: Job, context: DecodeContext, options: ReplayOp
     }))
     done.rows += rows.reduce((sum, one) => sum + one.rows.length, 0)
     const found = await compareRows(db, job.dataset, layout, rows)
-    if (options.apply !== undefined && found.length > 0)
-      await applyCorrection(job, { ...context, ...options.apply }, { decoded, found, layout, decisions })
+    if (apply !== undefined && corrections !== undefined && found.length > 0)
+      await applyCorrection(job, apply, { decoded, found, layout, decisions, corrections })
     differences.push(...found)
   }
   // A slot may remove rows of the day before, so a day is compared when the next one is decoded.
@@ -72,7 +75,10 @@ export async function replay(job: Job, context: DecodeContext, options: ReplayOp
   }
   if (previous.length > 0) await settle(previous)
   // Also without a difference, because an interrupted replay may have corrected the rows before.
-  if (options.apply !== undefined && runs.length > 0) await decisions?.store()
+  if (apply !== undefined && runs.length > 0) await decisions?.store()
+  // Prices are removed with their roll-ups.
+  const isReduced = decisions === undefined && differences.some(({ kind }) => kind === 'removed')
+  await corrections?.finish(isReduced)
   return { ...done, differences }
 }
 
@@ -103,32 +109,32 @@ interface Correction {
   readonly found: readonly Difference[]
   readonly layout: Layout
   readonly decisions: ConfirmationReplay | undefined
+  readonly corrections: Awaited<ReturnType<typeof openCorrections>>
 }
 
 type ApplyContext = DecodeContext & Required<NonNullable<Pick<ReplayOptions, 'apply'>['apply']>>
 
-/** Stores a correction. Each step is idempotent, and the record of the corrections is stored first. */
+/** Stores a correction. Each step is idempotent, and the record of the correction is stored first. */
 async function applyCorrection(
   job: Job,
   context: ApplyContext,
-  { decoded, found, layout, decisions }: Correction,
+  { decoded, found, layout, decisions, corrections }: Correction,
 ): Promise<void> {
-  const { db, now } = context
+  const { db } = context
   const { dataset } = job
   const decoder = readDecoderVersion()
   const olderOf = new Map(decoded.map(({ run }) => [run.collectedAt, run.decoder]))
   const toJson = (row: object | undefined) => (row === undefined ? null : JSON.stringify(row))
-  const corrections = found.map(({ kind, entity, at, before, after, members, collectedAt }) => ({
+  const records = found.map(({ kind, entity, at, before, after, members, collectedAt }) => ({
     dataset: dataset.name,
     entity,
     observed_at: new Date(at).toISOString(),
-    stored_at: new Date(now()).toISOString(),
     job: toQueueName(job.name, 'history'),
     before: toJson(before),
     after: toJson(after),
     reason: `stored answers decoded again: ${kind} ${members.join(', ')} (decoder ${olderOf.get(collectedAt)}, now ${decoder})`,
   }))
-  await db.insert({ table: 'corrections', rows: corrections })
+  await corrections.add(records)
   await remove(job, context, { found, layout, decisions })
   for (const { run, payload, collected } of decoded) {
     const own = found.flatMap((one) => (one.collectedAt === run.collectedAt ? (one.decoded ?? []) : []))
@@ -141,50 +147,43 @@ async function applyCorrection(
     const { results: all, answers } = collected
     await openLedger(db, dataset).record({ payload, results: all, answers: answers.all(), now: run.collectedAt })
   }
-  const changed = found.map(({ after, before }): object => after ?? before ?? {})
-  await noteChange(context, job, changed)
-  await announce(dataset, context, changed)
 }
 
 const ROWS_PER_DELETE = 500
 
 /** Removes the rows that no run decodes any more, and those that would outrank their corrections. */
-async function remove(job: Job, context: ApplyContext, { found, layout, decisions }: Omit<Correction, 'decoded'>) {
+async function remove(
+  job: Job,
+  context: ApplyContext,
+  { found, layout, decisions }: Pick<Correction, 'found' | 'layout' | 'decisions'>,
+): Promise<void> {
   const rankOf = (row: Difference['before']) => (row === undefined ? -1 : (layout.storedRows?.rank(row) ?? 0))
   const removed = found.filter(({ kind, before, after }) => kind !== 'added' && rankOf(before) > rankOf(after))
   if (decisions !== undefined) {
-    for (const { entity, at } of removed) await decisions.remove(entity, at)
+    // Before the prices, which a repeated replay would not find.
     await forget(
       job,
       context,
       removed.filter(({ kind }) => kind === 'removed'),
     )
-    return
+    return await decisions.remove(removed)
   }
   const rows = removed.flatMap(({ before }) => (before === undefined ? [] : [before]))
   for (let at = 0; at < rows.length; at += ROWS_PER_DELETE)
     await deleteRows(job, context, layout, rows.slice(at, at + ROWS_PER_DELETE))
 }
 
-/** Removes the coverage of removed rows, and computes again what was computed from them. */
-async function forget({ dataset }: Job, { db, recomputation }: ApplyContext, removed: readonly Difference[]) {
+/** Removes the coverage of rows. */
+async function forget({ dataset }: Job, { db }: ApplyContext, removed: readonly Difference[]): Promise<void> {
   if (removed.length === 0) return
   const { cadence } = dataset
   const reports = removed.map(({ entity, at, before }) => {
     const bucket = toBucket(at, cadence)
     const seconds = INTERVAL_SECONDS[cadence]
-    return {
-      entity,
-      provider: String(before?.provider ?? ''),
-      seconds,
-      state: 'stored' as const,
-      first: bucket,
-      last: bucket,
-    }
+    const provider = String(before?.provider ?? '')
+    return { entity, provider, seconds, state: 'stored' as const, first: bucket, last: bucket }
   })
   await openLedger(db, dataset).removeUnfounded(reports)
-  const rows = removed.map(({ at }) => ({ [dataset.series.time]: new Date(at).toISOString() }))
-  await callRedis(`what is computed from ${dataset.name}`, () => recomputation.enqueue(dataset, rows))
 }
 
 async function deleteRows({ dataset }: Job, { db }: ApplyContext, { columns, keys }: Layout, rows: readonly object[]) {
@@ -203,5 +202,6 @@ async function deleteRows({ dataset }: Job, { db }: ApplyContext, { columns, key
 function toLiteral(value: unknown, type: string): string {
   if (typeof value === 'number') return String(value)
   const text = `'${String(value).replace(/[\\']/g, (character) => `\\${character}`)}'`
+  if (isWideInteger(type)) return `to${type}(${text})`
   return type.startsWith('DateTime') ? `parseDateTime64BestEffort(${text}, 3, 'UTC')` : text
 }
