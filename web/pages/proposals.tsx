@@ -56,7 +56,8 @@ const VOTES: Column<Proposal> = {
   cell: ({ votes }) => <Value of={votes} as="count" />,
 }
 const RESULT: Column<Proposal> = { title: 'Result', isWide: true, cell: (proposal) => <VoteResult of={proposal} /> }
-const ENDS: Column<Proposal> = { title: 'Ends', isNumber: true, cell: ({ endsAt }) => <Until at={endsAt} /> }
+const ENDS: Column<Proposal> = { title: 'Ends', cell: ({ endsAt }) => <Until at={endsAt} /> }
+const ENDS_AT_RIGHT = { ...ENDS, isNumber: true }
 
 /** A title in full, and the cells of other columns below it: always, or on a phone, which hides those columns. */
 const titled = <T extends Proposal>(below: readonly Column<T>[], isAlways = false): Column<T> => ({
@@ -146,9 +147,15 @@ const QUORUM: Column<Proposal> = {
 
 const ALL_COLUMNS: readonly Column<Named>[] = [titled([DAO, RESULT]), DAO, ENDS, RESULT, VOTES, QUORUM]
 
-const SOON_COLUMNS: readonly Column<Named>[] = [titled([DAO], true), ENDS]
+const SOON_COLUMNS: readonly Column<Named>[] = [titled([DAO], true), ENDS_AT_RIGHT]
 
-const NEWEST_COLUMNS: readonly Column<Named>[] = [titled([DAO, STATE]), DAO, STATE, { ...VOTES, isWide: true }, ENDS]
+const NEWEST_COLUMNS: readonly Column<Named>[] = [
+  titled([DAO, STATE]),
+  DAO,
+  STATE,
+  { ...VOTES, isWide: true },
+  ENDS_AT_RIGHT,
+]
 
 /** The request, which is a cache key, changes once in this time. */
 const FIVE_MINUTES_MS = 300_000
@@ -213,7 +220,7 @@ export const EndingSoon = () => (
 
 const RESULT_COLUMNS = ALL_COLUMNS.map(
   (column): Column<Named> =>
-    column === ENDS ? { title: 'Ended', isNumber: true, cell: ({ endsAt }) => <DayValue at={endsAt} /> } : column,
+    column === ENDS ? { title: 'Ended', cell: ({ endsAt }) => <DayValue at={endsAt} /> } : column,
 )
 
 /** The newest results. A canceled vote may end in the future, and has none. */
