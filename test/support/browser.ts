@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import { type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
 
 /** Debian's packages. The headless shell draws no window, which takes half of Chromium's time. */
 const CHROMIUMS = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium']
@@ -80,6 +80,14 @@ export async function findBarriers(page: Page): Promise<string[]> {
     const { violations } = await axe.run({ resultTypes: ['violations'] })
     return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.target.join(' ')}`)
   })
+}
+
+/** Whether a visible text of a table is on the screen without scrolling the table sideways. */
+export async function isInView(table: Locator, text: string | RegExp) {
+  const shown = table.getByText(text).filter({ visible: true }).first()
+  await shown.waitFor()
+  const [outer, inner] = [await table.boundingBox(), await shown.boundingBox()]
+  return outer !== null && inner !== null && inner.x >= outer.x && inner.x + inner.width <= outer.x + outer.width
 }
 
 /** Whether the page is wider than its screen. */

@@ -68,7 +68,7 @@ describe.skipIf(!hasBrowser)('explorer page', () => {
     })
     const card = page.getByRole('region', { name: 'Index', exact: true })
     await card.locator('.lead data').first().waitFor()
-    expect(await card.locator('.lead').textContent()).toContain(`$15.00 ${change} 30 d`)
+    expect(await card.locator('.lead').textContent()).toContain(`$15.00 30 d ${change}`)
     await close()
   })
   it.each([

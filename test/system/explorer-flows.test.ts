@@ -1,6 +1,6 @@
 import type { Page, Route } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
-import { findBarriers, hasBrowser } from '../support/browser.ts'
+import { findBarriers, hasBrowser, isInView } from '../support/browser.ts'
 import { type Answers, ID, NOW, serveExplorer, toPrepare } from '../support/explorer-page.ts'
 
 const TEXT = '2.5 years: everything without SMP ($5.00M) divided by gross spending of the last 365 days ($2.00M).'
@@ -63,6 +63,13 @@ describe.skipIf(!hasBrowser)('income and spending on the page', () => {
     expect(await payments.count()).toBe(10)
     expect(await payments.first().textContent()).toContain('Payee 1')
     expect(wrong).toEqual([])
+    await close()
+  })
+
+  it('have the receiver and the quantity of a payment on a small phone', async () => {
+    const { page, close } = await open(`/daos/${ID}?tab=report`, { width: 320, height: 640 })
+    const table = region(page, 'Table: Largest payments')
+    for (const text of ['to Payee 1', '1.00M USDC', '$1.00M']) expect(await isInView(table, text), text).toBe(true)
     await close()
   })
 

@@ -1,6 +1,6 @@
 import type { Locator } from 'playwright-core'
 import { describe, expect, it } from 'vitest'
-import { findBarriers, hasBrowser, isWide } from '../support/browser.ts'
+import { findBarriers, hasBrowser, isInView, isWide } from '../support/browser.ts'
 import { serveDemo, settled } from '../support/explorer-page.ts'
 import { createRandom } from '../support/random.ts'
 
@@ -62,6 +62,21 @@ describe.skipIf(!hasBrowser)('explorer in a browser', () => {
       expect(wrong).toEqual([])
       await close()
     }
+  })
+
+  it.each([
+    ['/governance', 'Active votes', /leads$/],
+    [`/daos/${UNISWAP}?tab=governance`, 'Newest proposals', /^closed|executed$/],
+    [`/daos/${UNISWAP}?tab=treasury`, 'Holdings', /^quantity/],
+    ['/index', 'Compositions so far', /^[A-Z]+, [A-Z]+, /],
+    ['/', 'Newest proposals', /^in \d/],
+  ])('shows the columns that matter on a small phone without scrolling sideways: %s, %s', async (path, name, text) => {
+    const { page, close } = await open(path, { screen: 'small phone' })
+    const table = page.getByRole('region', { name: `Table: ${name}`, exact: true })
+    await table.waitFor()
+    await settled(page)
+    expect(await isInView(table, text)).toBe(true)
+    await close()
   })
 
   it('shows an error with its reason and retries', async () => {

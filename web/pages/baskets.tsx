@@ -12,6 +12,7 @@ import { BasketForm, isOfForm } from './basket-form.tsx'
 import { Holdings, Irregularities, Rebalances, Statistics } from './basket-report.tsx'
 import { type BasketReport, describeRule, partsOf, type Rule, ruleOf, toReportQuestion } from './basket-rule.ts'
 import { Overlay, toOverlayLine } from './overlay.tsx'
+import '../styles/baskets.css'
 
 const DAY_MS = 86_400_000
 /** The start of a time's day: the first points of a day have different times. */

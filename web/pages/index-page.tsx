@@ -4,7 +4,7 @@ import { Card, Stat, Stats } from '../parts/card.tsx'
 import { Choice, chosen } from '../parts/choice.tsx'
 import { HeatMap } from '../parts/heat-map.tsx'
 import { Mark } from '../parts/mark.tsx'
-import { RecordTable } from '../parts/record-table.tsx'
+import { type Column, RecordTable, stacked } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { TimeValue, Value } from '../parts/value.tsx'
 import { IndexChart } from './index-chart.tsx'
@@ -139,6 +139,12 @@ function Changes() {
   )
 }
 
+const TO: Column<Answer<'/data/index/compositions'>[number]> = {
+  title: 'To',
+  isWide: true,
+  cell: ({ to }) => (to === null ? 'now' : <TimeValue at={to} />),
+}
+
 function Compositions() {
   const question = toQuestion('/data/index/compositions', { sort: '-from' })
   const compositions = useAnswer(question)
@@ -151,12 +157,19 @@ function Compositions() {
             records={data}
             keyOf={({ _id, from }) => `${_id} ${from}`}
             columns={[
-              { title: 'From', cell: ({ from }) => <TimeValue at={from} /> },
-              { title: 'To', cell: ({ to }) => (to === null ? 'now' : <TimeValue at={to} />) },
-              { title: 'Tokens', isNumber: true, cell: ({ elements }) => <Value of={elements.length} as="count" /> },
+              stacked({ title: 'From', cell: ({ from }) => <TimeValue at={from} /> }, TO, 'to'),
+              TO,
+              {
+                title: 'Tokens',
+                isNumber: true,
+                isWide: true,
+                cell: ({ elements }) => <Value of={elements.length} as="count" />,
+              },
               {
                 title: 'Members',
-                cell: ({ elements }) => <span class="text">{elements.map(({ symbol }) => symbol).join(', ')}</span>,
+                cell: ({ elements }) => (
+                  <span class="text short">{elements.map(({ symbol }) => symbol).join(', ')}</span>
+                ),
               },
             ]}
           />

@@ -42,7 +42,7 @@ function Newest<T>(props: {
       <span class="large">
         <Value of={to} as="usd" />
       </span>{' '}
-      <Change of={isLate || !from || to == null ? null : (to / from - 1) * 100} /> <small>{range}</small>
+      <small>{range}</small> <Change of={isLate || !from || to == null ? null : (to / from - 1) * 100} />
     </>
   )
 }

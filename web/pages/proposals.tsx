@@ -47,6 +47,7 @@ export function State({ of }: { of: Proposal }) {
 
 const STATE: Column<Proposal> = {
   title: 'State',
+  isWide: true,
   cell: (proposal) => <State of={proposal} />,
 }
 const VOTES: Column<Proposal> = {
@@ -54,8 +55,24 @@ const VOTES: Column<Proposal> = {
   isNumber: true,
   cell: ({ votes }) => <Value of={votes} as="count" />,
 }
-const RESULT: Column<Proposal> = { title: 'Result', cell: (proposal) => <VoteResult of={proposal} /> }
-const ENDS: Column<Proposal> = { title: 'Ends', cell: ({ endsAt }) => <TimeValue at={endsAt} /> }
+const RESULT: Column<Proposal> = { title: 'Result', isWide: true, cell: (proposal) => <VoteResult of={proposal} /> }
+const ENDS: Column<Proposal> = { title: 'Ends', cell: ({ endsAt }) => <Until at={endsAt} /> }
+const ENDS_AT_RIGHT = { ...ENDS, isNumber: true }
+
+/** A title in full, and the cells of other columns below it: always, or on a phone, which hides those columns. */
+const titled = <T extends Proposal>(below: readonly Column<T>[], isAlways = false): Column<T> => ({
+  title: 'Proposal',
+  cell: (proposal) => (
+    <span class="titled">
+      <Title of={proposal} />
+      <small class={isAlways ? undefined : 'narrow'}>
+        {below.map(({ title, cell }) => (
+          <span key={title}>{cell(proposal)} </span>
+        ))}
+      </small>
+    </span>
+  ),
+})
 
 /** Where the votes are: on Snapshot, or on a contract of the DAO. */
 const SOURCE: Column<Proposal> = {
@@ -64,19 +81,12 @@ const SOURCE: Column<Proposal> = {
 }
 
 const COLUMNS: readonly Column<Proposal>[] = [
-  {
-    title: 'Proposal',
-    cell: (proposal) => (
-      <span class="text">
-        <Title of={proposal} />
-      </span>
-    ),
-  },
+  titled([STATE, RESULT]),
   STATE,
   RESULT,
   VOTES,
   { title: 'Voting power', isNumber: true, cell: ({ scoresTotal }) => <Value of={scoresTotal} as="amount" /> },
-  ENDS,
+  { title: 'Ends', cell: ({ endsAt }) => <TimeValue at={endsAt} /> },
   SOURCE,
 ]
 
@@ -126,21 +136,8 @@ const DaoLink = ({ of: { dao, name } }: { of: Named }) => (
   </a>
 )
 
-/** The DAO of a proposal in a table of several DAOs. On a narrow screen it is below the title. */
+/** The DAO of a proposal in a table of several DAOs. */
 const DAO: Column<Named> = { title: 'DAO', isWide: true, cell: (proposal) => <DaoLink of={proposal} /> }
-
-/** A title in full, with its DAO below it: always, or where the column of the DAO is hidden. */
-const titled = (isAlways: boolean): Column<Named> => ({
-  title: 'Proposal',
-  cell: (proposal) => (
-    <span class="titled">
-      <Title of={proposal} />
-      <small class={isAlways ? undefined : 'narrow'}>
-        <DaoLink of={proposal} />
-      </small>
-    </span>
-  ),
-})
 
 const QUORUM: Column<Proposal> = {
   title: 'Of the quorum',
@@ -148,21 +145,17 @@ const QUORUM: Column<Proposal> = {
   cell: (proposal) => <QuorumText of={proposal} />,
 }
 
-const ALL_COLUMNS: readonly Column<Named>[] = [
-  titled(false),
+const ALL_COLUMNS: readonly Column<Named>[] = [titled([DAO, RESULT]), DAO, ENDS, RESULT, VOTES, QUORUM]
+
+const SOON_COLUMNS: readonly Column<Named>[] = [titled([DAO], true), ENDS_AT_RIGHT]
+
+const NEWEST_COLUMNS: readonly Column<Named>[] = [
+  titled([DAO, STATE]),
   DAO,
-  { title: 'Ends', cell: ({ endsAt }) => <Until at={endsAt} /> },
-  RESULT,
-  VOTES,
-  QUORUM,
+  STATE,
+  { ...VOTES, isWide: true },
+  ENDS_AT_RIGHT,
 ]
-
-const SOON_COLUMNS: readonly Column<Named>[] = [
-  titled(true),
-  { title: 'Ends', isNumber: true, cell: ({ endsAt }) => <Until at={endsAt} /> },
-]
-
-const NEWEST_COLUMNS: readonly Column<Named>[] = [titled(false), DAO, STATE, VOTES, ENDS]
 
 /** The request, which is a cache key, changes once in this time. */
 const FIVE_MINUTES_MS = 300_000
@@ -227,7 +220,7 @@ export const EndingSoon = () => (
 
 const RESULT_COLUMNS = ALL_COLUMNS.map(
   (column): Column<Named> =>
-    column.title === 'Ends' ? { title: 'Ended', cell: ({ endsAt }) => <DayValue at={endsAt} /> } : column,
+    column === ENDS ? { title: 'Ended', cell: ({ endsAt }) => <DayValue at={endsAt} /> } : column,
 )
 
 /** The newest results. A canceled vote may end in the future, and has none. */

@@ -1,13 +1,13 @@
 import { useAnswer } from '../answers.ts'
 import { useStart } from '../clock.ts'
 import { toShort } from '../format.ts'
-import { toQuestion } from '../interface.ts'
+import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
 import { chosen } from '../parts/choice.tsx'
-import { RecordTable } from '../parts/record-table.tsx'
+import { type Column, RecordTable, stacked } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { isNone, Shown } from '../parts/shown.tsx'
-import { DayValue, TimeValue, Unknown, Value } from '../parts/value.tsx'
+import { DayValue, Unknown, Value } from '../parts/value.tsx'
 import { isEmbed } from '../place.ts'
 import { toMonths } from './flow-months.ts'
 
@@ -98,6 +98,24 @@ function AtExplorer({ explorer, path, text }: { explorer: string | undefined; pa
   )
 }
 
+type Payment = Answer<'/data/daos/treasury/flows'>[number]
+
+const VALUE: Column<{ readonly valueUsd: number | null }> = {
+  title: 'Value',
+  isNumber: true,
+  cell: ({ valueUsd }) => <Value of={valueUsd} as="usd" why={NO_PRICE} />,
+}
+const QUANTITY: Column<Payment> = {
+  title: 'Quantity',
+  isNumber: true,
+  isWide: true,
+  cell: ({ quantity, symbol }) => (
+    <>
+      <Value of={quantity} as="amount" why="The contract has no decimals." /> {symbol}
+    </>
+  ),
+}
+
 /** The largest payments of a treasury, with links to their transactions and proposals. */
 export function LargestPayments({ id, most = MOST }: { id: string; most?: number }) {
   const query = { id, kind: 'spending', sort: '-valueUsd', limit: most } as const
@@ -106,6 +124,12 @@ export function LargestPayments({ id, most = MOST }: { id: string; most?: number
   const chains = useAnswer(toQuestion('/data/chains', {})).received?.data
   const explorerOf = (chain: string) => EXPLORERS[chains?.find(({ _id }) => _id === chain)?.chainId ?? 0]
   if (isNone(payments)) return null
+  const to: Column<Payment> = {
+    title: 'To',
+    isWide: true,
+    cell: ({ counterparty, counterpartyLabel, chain }) =>
+      counterpartyLabel ?? <AtExplorer explorer={explorerOf(chain)} path="address" text={counterparty} />,
+  }
   return (
     <Card title="Largest payments" question={question} facts={payments.received?.facts}>
       <Shown of={payments} what="payments" rows={most}>
@@ -115,22 +139,10 @@ export function LargestPayments({ id, most = MOST }: { id: string; most?: number
             records={data}
             keyOf={({ _id }) => _id}
             columns={[
-              { title: 'Day', cell: ({ recordedAt }) => <DayValue at={recordedAt} /> },
-              {
-                title: 'To',
-                cell: ({ counterparty, counterpartyLabel, chain }) =>
-                  counterpartyLabel ?? <AtExplorer explorer={explorerOf(chain)} path="address" text={counterparty} />,
-              },
-              { title: 'Value', isNumber: true, cell: (one) => <Value of={one.valueUsd} as="usd" why={NO_PRICE} /> },
-              {
-                title: 'Quantity',
-                isNumber: true,
-                cell: ({ quantity, symbol }) => (
-                  <>
-                    <Value of={quantity} as="amount" why="The contract has no decimals." /> {symbol}
-                  </>
-                ),
-              },
+              stacked({ title: 'Day', cell: ({ recordedAt }) => <DayValue at={recordedAt} /> }, to, 'to'),
+              to,
+              stacked(VALUE, QUANTITY),
+              QUANTITY,
               {
                 title: 'Category',
                 cell: ({ category }) =>
@@ -179,14 +191,14 @@ function Counterparties({ id, direction, title }: { id: string; direction: 'in' 
                 cell: ({ counterparty, counterpartyLabel }) =>
                   counterpartyLabel ?? <code title={counterparty}>{toShort(counterparty)}</code>,
               },
-              { title: 'Value', isNumber: true, cell: (one) => <Value of={one.valueUsd} as="usd" why={NO_PRICE} /> },
+              VALUE,
               {
                 title: 'Transfers',
                 isNumber: true,
                 isWide: true,
                 cell: ({ transfers }) => <Value of={transfers} as="count" />,
               },
-              { title: 'Last', cell: ({ lastAt }) => <TimeValue at={lastAt} /> },
+              { title: 'Last', cell: ({ lastAt }) => <DayValue at={lastAt} /> },
             ]}
           />
         )}

@@ -6,7 +6,7 @@ import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
 import { chosen } from '../parts/choice.tsx'
 import { toDrawing } from '../parts/drawing.ts'
-import { type Column, RecordTable } from '../parts/record-table.tsx'
+import { type Column, RecordTable, stacked } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { isNone, Shown } from '../parts/shown.tsx'
 import { Change, Unknown, Value } from '../parts/value.tsx'
@@ -114,6 +114,7 @@ export function TreasuryHistory({ id, name }: { id: string; name: string }) {
 type Holding = Answer<'/data/daos/treasury/holdings'>[number]
 
 const KINDS = { own: 'own token', stable: 'stablecoin', other: 'other' } as const
+const KIND: Column<{ readonly kind: keyof typeof KINDS }> = { title: 'Kind', cell: ({ kind }) => KINDS[kind] }
 const MOST = 100
 /** The API's limit of holdings. */
 const MOST_ASSETS = 500
@@ -170,11 +171,7 @@ export function TreasuryAssets({
                   </>
                 ),
               },
-              {
-                title: 'Value',
-                isNumber: true,
-                cell: ({ valueUsd }) => <Value of={valueUsd} as="usd" why={NO_PRICE} />,
-              },
+              VALUE,
               {
                 title: 'Value change, 30 d',
                 isNumber: true,
@@ -186,7 +183,7 @@ export function TreasuryAssets({
                 isNumber: true,
                 cell: ({ quantityChange }) => <Value of={quantityChange} as="amountChange" why={NOT_COMPARABLE} />,
               },
-              { title: 'Kind', cell: ({ kind }) => KINDS[kind] },
+              KIND,
             ]}
           />
         )}
@@ -195,15 +192,37 @@ export function TreasuryAssets({
   )
 }
 
+const VALUE: Column<{ readonly valueUsd: number | null }> = {
+  title: 'Value',
+  isNumber: true,
+  cell: ({ valueUsd }) => <Value of={valueUsd} as="usd" why={NO_PRICE} />,
+}
+
+const QUANTITY: Column<Holding> = {
+  title: 'Quantity',
+  isNumber: true,
+  isWide: true,
+  cell: ({ quantity }) => <Value of={quantity} as="amount" />,
+}
+
+const PRICE: Column<Holding> = {
+  title: 'Price',
+  isNumber: true,
+  isWide: true,
+  cell: ({ priceUsd }) => <Value of={priceUsd} as="usd" why={NO_PRICE} />,
+}
+
+const ASSET: Column<Holding> = {
+  title: 'Asset',
+  cell: ({ symbol, token }) => (token === null ? symbol : <a href={`tokens/${token}`}>{symbol}</a>),
+}
+
 const toColumns = (chains: ReadonlyMap<string, string>): readonly Column<Holding>[] => [
-  {
-    title: 'Asset',
-    cell: ({ symbol, token }) => (token === null ? symbol : <a href={`tokens/${token}`}>{symbol}</a>),
-  },
-  { title: 'Kind', cell: ({ kind }) => KINDS[kind] },
-  { title: 'Quantity', isNumber: true, cell: ({ quantity }) => <Value of={quantity} as="amount" /> },
-  { title: 'Price', isNumber: true, cell: ({ priceUsd }) => <Value of={priceUsd} as="usd" why={NO_PRICE} /> },
-  { title: 'Value', isNumber: true, cell: ({ valueUsd }) => <Value of={valueUsd} as="usd" why={NO_PRICE} /> },
+  stacked(ASSET, PRICE, 'price'),
+  { ...KIND, isWide: true },
+  QUANTITY,
+  PRICE,
+  stacked(VALUE, QUANTITY, 'quantity'),
   {
     title: 'Chain',
     cell: ({ chain }) => (chain === null ? <Unknown why={NOT_PROVIDED} /> : (chains.get(chain) ?? '…')),

@@ -6,7 +6,7 @@ import { toConcentration } from '../parts/drawing.ts'
 import { RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { isNone, Shown } from '../parts/shown.tsx'
-import { TimeValue, Value } from '../parts/value.tsx'
+import { DayValue, Value } from '../parts/value.tsx'
 
 const MOST_VOTERS = 10
 
@@ -39,7 +39,7 @@ export function Voters({ id, most = MOST_VOTERS }: { id: string; most?: number }
                 isNumber: true,
                 cell: ({ lastVotingPower }) => <Value of={lastVotingPower} as="amount" />,
               },
-              { title: 'Latest vote', cell: ({ lastVoteAt }) => <TimeValue at={lastVoteAt} /> },
+              { title: 'Latest vote', cell: ({ lastVoteAt }) => <DayValue at={lastVoteAt} /> },
             ]}
           />
         )}

@@ -16,6 +16,19 @@ export interface Column<T> {
   readonly isWide?: boolean
 }
 
+/** A column that on a phone has the cell of another column, which is hidden there, below its own, after the label. */
+export const stacked = <T,>(column: Column<T>, below: Column<T>, label?: string): Column<T> => ({
+  ...column,
+  cell: (record) => (
+    <>
+      {column.cell(record)}
+      <small class="narrow">
+        {label} {below.cell(record)}
+      </small>
+    </>
+  ),
+})
+
 const toClass = <T,>({ isNumber, isText, isWide }: Column<T>) =>
   [isNumber && 'number', isText && 'text', isWide && 'wide'].filter(Boolean).join(' ') || undefined
 

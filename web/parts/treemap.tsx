@@ -3,6 +3,7 @@ import { type Kind, toCounted, toText } from '../format.ts'
 import { toNext } from './chart.tsx'
 import { layTiles, type Tile } from './tiles.ts'
 import { Value } from './value.tsx'
+import '../styles/treemap.css'
 
 /** A rectangle with a link. Its area is its value. */
 export interface Cell {
