@@ -26,7 +26,8 @@ afterAll(async () => {
 
 type Subject = Facts & { readonly subject: string }
 function toSubjects(result: Result | undefined): readonly Subject[] {
-  if (result?.type === 'state') return result.subjects.map(({ subject, toFacts }) => ({ ...toFacts(), subject }))
+  if (result?.type === 'state')
+    return result.subjects.map(({ subject, holds, toFacts }) => ({ ...toFacts(), subject, holds }))
   return result?.type === 'events' ? result.events : (result?.subjects ?? [])
 }
 
