@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { toFlowAssets, withPrices } from '../../shared/datasets/treasury-flows.ts'
+import { toFlowAssets, toFlowDays, withPrices } from '../../shared/datasets/treasury-flows.ts'
+import { DAY_MS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/store.ts'
 import { defineKeyset, type Keyset } from '../formats/formats.ts'
 import { toNamedAssets } from './day-flows.ts'
@@ -42,8 +43,8 @@ interface PageBounds {
   readonly assets: readonly AssetKey[]
 }
 
-/** A time after every transfer, within the range of ClickHouse's DateTime. */
-const AFTER_ALL = Date.UTC(2100, 0)
+/** The bounds of an empty page: a time after every transfer, within the range of ClickHouse's DateTime. Nothing is read for it. */
+export const NO_TRANSFERS: PageBounds = { since: Date.UTC(2100, 0), assets: [] }
 
 const boundsRow = z.object({
   since: z.int(),
@@ -60,10 +61,45 @@ const FROM_THE_END = { max_threads: 1, max_block_size: 1024, read_in_order_use_b
 /** SQL for the order of insertion of a row's part, `all_<first block>_<last block>_<level>`: of equal versions, FINAL takes the last. */
 const BLOCK = "toUInt64(splitByChar('_', _part)[2])"
 
+const dayRow = z.object({ day: z.string(), transfers: z.int() })
+
+/**
+ * Selects transfers of the days that a page needs, if the sums of days have columns of its filters: a filter that selects
+ * few transfers would otherwise read all others. Returns undefined if the page is empty.
+ */
+export async function onPageDays(
+  db: Database,
+  selection: FlowSelection,
+  { dao, limit }: { readonly dao: number; readonly limit: number },
+): Promise<FlowSelection | undefined> {
+  const { isPossible, isOnDay, isCounted, params } = selection
+  if (isOnDay === undefined) return selection
+  const rows = await db.rows({
+    name: 'treasury-flows-days',
+    sql: `SELECT toString(day) AS day, sum(transfers) AS transfers FROM (${toFlowDays('dao = {dao: UInt64}')})
+WHERE ${isOnDay} AND day >= toDate32(fromUnixTimestamp64Milli({from: Int64}, 'UTC')) AND day <= toDate32(fromUnixTimestamp64Milli({to: Int64} - 1, 'UTC'))
+GROUP BY day ORDER BY day DESC`,
+    params: { ...params, dao },
+    settings: { max_threads: 1 },
+    schema: dayRow,
+  })
+  const days: string[] = []
+  let open = limit
+  for (const { day, transfers } of rows) {
+    if (open <= 0) break
+    days.push(day)
+    // Of a day that the range ends in, some transfers may be after it.
+    if (isCounted && Date.parse(day) + DAY_MS <= Number(params.to)) open -= transfers
+  }
+  if (days.length === 0) return undefined
+  const isOnPage = `${isPossible} AND toDate(recorded_at) IN {days: Array(Date)}`
+  return { ...selection, isPossible: isOnPage, params: { ...params, days } }
+}
+
 /** Finds the oldest time and the assets of a page. Reads only the columns of the sorting key and of the filters. */
 export async function findPageBounds(
   db: Database,
-  { isInRange, isSelected, isWorth, params }: FlowSelection,
+  { isPossible, isSelected, isWorth, params }: FlowSelection,
   { after, ...page }: { readonly after: string; readonly dao: number; readonly limit: number },
 ): Promise<PageBounds | undefined> {
   // With a least value the page is known only after the join with the prices.
@@ -74,7 +110,7 @@ export async function findPageBounds(
 (
   SELECT recorded_at, chain, contract_address FROM
   (
-    SELECT * FROM treasury_flows WHERE dao = {dao: UInt64} AND ${isInRange}${NEWEST_FLOWS_FIRST.isAfter(after)}
+    SELECT * FROM treasury_flows WHERE dao = {dao: UInt64} AND ${isPossible}${NEWEST_FLOWS_FIRST.isAfter(after)}
     ORDER BY dao DESC, ${NEWEST}, collected_at DESC, ${BLOCK} DESC
     LIMIT 1 BY dao, ${FLOW_IDENTITY.join(', ')}
   )
@@ -86,11 +122,8 @@ export async function findPageBounds(
     schema: boundsRow,
   })
   const { since = 0, assets = [] } = bounds ?? {}
-  // Without transfers the page is empty, and nothing is read for it.
-  return {
-    since: assets.length === 0 ? AFTER_ALL : since,
-    assets: assets.map(([chain, contract]) => ({ chain, contract })),
-  }
+  if (assets.length === 0) return NO_TRANSFERS
+  return { since, assets: assets.map(([chain, contract]) => ({ chain, contract })) }
 }
 
 /**
@@ -98,7 +131,7 @@ export async function findPageBounds(
  * which removes replaced rows, and the prices are read only of the range of the page.
  */
 export function toNewestPage(
-  { isInRange, isSelected, isWorth }: FlowSelection,
+  { isPossible, isSelected, isWorth }: FlowSelection,
   {
     after,
     record,
@@ -113,7 +146,7 @@ export function toNewestPage(
     ORDER BY ${NEWEST}
     LIMIT {limit: UInt32}`
       : ''
-  const isOnPage = `${isInRange} AND recorded_at >= ${farthest}`
+  const isOnPage = `${isPossible} AND recorded_at >= ${farthest}`
   const rows = `
     SELECT *, ${NEWEST_FLOWS_FIRST.place} AS page_key FROM treasury_flows FINAL
     WHERE dao = {dao: UInt64} AND ${isOnPage} AND ${isSelected}${NEWEST_FLOWS_FIRST.isAfter(after)}${limit}`

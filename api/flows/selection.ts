@@ -89,14 +89,21 @@ export interface FlowQuery {
 
 /** SQL conditions that select transfers, and their parameters. */
 export interface FlowSelection {
-  /** On the columns of the table that identify a transfer: all versions of a transfer have the same. */
-  readonly isInRange: string
+  /**
+   * On the columns of the sorting key, which all versions of a transfer have in common: whether the transfer can be
+   * selected. ClickHouse skips the granules without such transfers.
+   */
+  readonly isPossible: string
   /** On columns that a later version may correct. */
   readonly isSelected: string
   /** SQL of the filter by value, which needs prices; undefined if the query has none. */
   readonly isWorth: string | undefined
-  /** Whether the sums of days suffice: they have every column of the conditions and count every selected transfer. */
+  /** Whether the sums of days have every column of the conditions, so that they count the selected transfers of a day. */
+  readonly isCounted: boolean
+  /** Whether the sums of days suffice for the number of all selected transfers. */
   readonly isOfDays: boolean
+  /** On the columns of the sums of days; undefined if the query has no filter on them, or includes spam. */
+  readonly isOnDay: string | undefined
   readonly params: Readonly<Record<string, unknown>>
 }
 
@@ -118,41 +125,48 @@ export function selectFlows(query: FlowQuery, registry: Registry): FlowSelection
   checkFlowRange(query)
   const { direction, kind, category, chain, asset, wallet, counterparty, minUsd, spam } = query
   const conditions: string[] = []
+  const ofKey = [isWithin('recorded_at')]
+  const ofDay: string[] = []
   const params: Record<string, unknown> = { from: query.start ?? 0, to: query.end ?? END_OF_TIME }
-  const add = (name: string, value: unknown, condition: string, param: unknown = value) => {
+  const add = (name: string, value: unknown, condition: string, others: readonly string[][] = []) => {
     if (value === undefined) return
-    conditions.push(condition)
-    params[name] = param
+    for (const list of [conditions, ...others]) list.push(condition)
+    params[name] = value
   }
-  if (spam !== 'true' && kind !== 'spam') conditions.push("kind != 'spam'")
-  add('direction', direction, 'direction = {direction: String}')
-  add('kind', kind, 'kind = {kind: String}')
+  const hasSpam = spam === 'true' || kind === 'spam'
+  if (!hasSpam) conditions.push("kind != 'spam'")
+  const ofChains = 'has({of_chains: Array(String)}, toString(chain))'
+  add('direction', direction, 'direction = {direction: String}', [ofDay])
+  add('kind', kind, 'kind = {kind: String}', [ofDay])
   add('category', category, 'category = {category: String}')
-  const slugs = chain && [...findSlugs('chain', chain, registry.chains)]
-  add('of_chains', slugs, 'has({of_chains: Array(String)}, toString(chain))')
-  add('asset', asset, 'contract_address = {asset: String}', asset === NATIVE ? '' : asset)
-  add('wallet', wallet, 'wallet = {wallet: String}')
-  add('counterparty', counterparty, 'counterparty = {counterparty: String}')
+  add('of_chains', chain && [...findSlugs('chain', chain, registry.chains)], ofChains, [ofDay, ofKey])
+  add('asset', asset === NATIVE ? '' : asset, 'contract_address = {asset: String}', [ofDay, ofKey])
+  for (const [name, address] of Object.entries({ wallet, counterparty })) {
+    add(name, address, `${name} = {${name}: String}`)
+    if (address !== undefined) ofKey.push(`has([sender, recipient], {${name}: String})`)
+  }
   const isWorth = minUsd === undefined ? undefined : `ifNull(${FLOW_VALUES.valueUsd} >= {min_usd: Float64}, false)`
   if (isWorth !== undefined) params.min_usd = minUsd
-  const isOfDays =
-    spam !== 'true' &&
-    kind !== 'spam' &&
-    [query.start, query.end, category, wallet, counterparty, minUsd].every((one) => one === undefined)
-  const isSelected = conditions.join(' AND ') || 'true'
-  return { isInRange: isWithin('recorded_at'), isSelected, isWorth, isOfDays, params }
+  const isCounted = !hasSpam && [category, wallet, counterparty, minUsd].every((one) => one === undefined)
+  const isOfDays = isCounted && query.start === undefined && query.end === undefined
+  return {
+    isPossible: ofKey.join(' AND '),
+    isSelected: conditions.join(' AND ') || 'true',
+    isOnDay: hasSpam || ofDay.length === 0 ? undefined : ofDay.join(' AND '),
+    ...{ isWorth, isCounted, isOfDays, params },
+  }
 }
 
 /** SQL for all selected transfers, as `fromFlows`. */
-export const fromSelection = ({ isInRange, isSelected, isWorth }: FlowSelection): string =>
-  `${fromFlows('= {dao: UInt64}', `${isInRange} AND ${isSelected}`)}${isWorth === undefined ? '' : `\nWHERE ${isWorth}`}`
+export const fromSelection = ({ isPossible, isSelected, isWorth }: FlowSelection): string =>
+  `${fromFlows('= {dao: UInt64}', `${isPossible} AND ${isSelected}`)}${isWorth === undefined ? '' : `\nWHERE ${isWorth}`}`
 
 /** SQL for the number of selected transfers. */
 export const toCountSql = (selection: FlowSelection): string => {
-  const { isInRange, isSelected, isWorth, isOfDays } = selection
+  const { isPossible, isSelected, isWorth, isOfDays } = selection
   if (isOfDays) return `SELECT sum(transfers) AS total FROM (${toFlowDays('dao = {dao: UInt64}')}) WHERE ${isSelected}`
   return isWorth === undefined
-    ? `SELECT count() AS total FROM treasury_flows FINAL WHERE dao = {dao: UInt64} AND ${isInRange} AND ${isSelected}`
+    ? `SELECT count() AS total FROM treasury_flows FINAL WHERE dao = {dao: UInt64} AND ${isPossible} AND ${isSelected}`
     : `SELECT count() AS total ${fromSelection(selection)}`
 }
 

@@ -58,8 +58,9 @@ export const isWallet = ({ address, role = 'wallet' }: Treasury): boolean =>
   role === 'wallet' && /^0x[0-9a-f]{40}$/.test(address)
 
 /**
- * The sums of each day that the inserted rows touch, and of other days of the read DAOs whose stored sums are not those of
- * their transfers: a killed run or a process of an older version may have inserted transfers without their sums.
+ * The sums of each day that the inserted rows touch, and of days of the read DAOs with transfers that runs of the last
+ * week stored, if the stored sums are not those of the transfers: a killed run or a process of an older version may have
+ * inserted transfers without their sums. The start of a run is about its slot.
  */
 const TREASURY_FLOW_DAYS = `
 INSERT INTO treasury_flow_days (dao, day, sums, version)
@@ -74,7 +75,12 @@ FROM
     max(f.recorded_at) AS last_at, sum(toUnixTimestamp64Milli(f.collected_at)) AS collected,
     max(f.dao IN {entities: Array(UInt64)} AND f.recorded_at >= {from: DateTime64(3, 'UTC')} AND f.recorded_at <= {to: DateTime64(3, 'UTC')}) AS is_touched
   FROM treasury_flows AS f FINAL
-  WHERE f.dao IN {read: Array(UInt64)} OR (f.dao IN {entities: Array(UInt64)}
+  WHERE (f.dao, toDate(f.recorded_at)) IN
+    (
+      SELECT dao, toDate(recorded_at) FROM treasury_flows WHERE dao IN {read: Array(UInt64)}
+        AND collected_at >= {slot: DateTime64(3, 'UTC')} - INTERVAL 7 DAY AND collected_at < {slot: DateTime64(3, 'UTC')} + INTERVAL 2 DAY
+    )
+    OR (f.dao IN {entities: Array(UInt64)}
     AND f.recorded_at >= toStartOfDay({from: DateTime64(3, 'UTC')}) AND f.recorded_at < toStartOfDay({to: DateTime64(3, 'UTC')}) + INTERVAL 1 DAY)
   GROUP BY dao, day, kind, direction, leg, chain, contract_address
 )

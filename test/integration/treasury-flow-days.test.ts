@@ -70,18 +70,18 @@ FROM (${toFlowDays('dao = {dao: UInt64}')}) ORDER BY row`
   })
 
   it('finds the transfers of a run that was killed before their sums', async () => {
-    await store([transfer(dao, 5, FIRST), transfer(dao, 7, SECOND)], 1000)
+    await store([transfer(dao, 5, FIRST), transfer(dao, 7, SECOND)], SECOND)
     await derive({ read: [dao] })
     expect(await read()).toEqual(['2026-06-01 income 5 1', '2026-06-02 income 7 1'])
 
     // A later version of one transfer: the number of transfers stays.
-    await store([transfer(dao, 5, FIRST, { kind: 'burn' })], 2000)
+    await store([transfer(dao, 5, FIRST, { kind: 'burn' })], SECOND + 1000)
     await derive({ read: [dao] })
     expect(await read()).toEqual(['2026-06-01 burn 5 1', '2026-06-02 income 7 1'])
   })
 
   it('stores nothing if no transfer of the DAOs that were read has changed', async () => {
-    await store([transfer(dao, 5, FIRST), transfer(dao, 7, SECOND)], 1000)
+    await store([transfer(dao, 5, FIRST), transfer(dao, 7, SECOND)], SECOND)
     await derive({ read: [dao] })
     const before = await countRows()
     await derive({ read: [dao] })

@@ -3,7 +3,14 @@ import { governors } from '../../../../shared/datasets/governors.ts'
 import { EXACT_QUANTITY, exactQuantity, treasuryFlow } from '../../../../shared/datasets/treasury-flows.ts'
 import { DAY_MS, toBucketStart } from '../../../../shared/intervals.ts'
 import { FLOW_SOURCES } from '../../../flows/day-flows.ts'
-import { FLOW_IDENTITY, findPageBounds, NEWEST_FLOWS_FIRST, toNewestPage } from '../../../flows/newest-flows.ts'
+import {
+  FLOW_IDENTITY,
+  findPageBounds,
+  NEWEST_FLOWS_FIRST,
+  NO_TRANSFERS,
+  onPageDays,
+  toNewestPage,
+} from '../../../flows/newest-flows.ts'
 import { findReadEnd } from '../../../flows/read-days.ts'
 import {
   FLOW_VALUES,
@@ -95,14 +102,17 @@ ${fromSelection(selection)}`
     }
     const rest = after === '' ? selection : upTo(selection, Number(NEWEST_FLOWS_FIRST.read(after)[0]))
     const readPage = async () => {
-      const bounds = await findPageBounds(db, rest, { after, dao: dao.key, limit: query.limit + 1 })
-      const page = toNewestPage(rest, { after, record, bounds })
+      const wanted = { dao: dao.key, limit: query.limit + 1 }
+      const found = await onPageDays(db, rest, wanted)
+      const bounds = found === undefined ? NO_TRANSFERS : await findPageBounds(db, found, { after, ...wanted })
+      const onDays = found ?? rest
+      const page = toNewestPage(onDays, { after, record, bounds })
       return answerRecords(
         { db, representation },
         {
           name,
           sql: page.sql,
-          params: { ...params, ...rest.params, ...page.params },
+          params: { ...params, ...onDays.params, ...page.params },
           page: query.limit,
         },
       )

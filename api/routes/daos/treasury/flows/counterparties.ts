@@ -81,7 +81,7 @@ FROM
 )`
     // Prices change no number of addresses.
     const count = `SELECT uniqExact(counterparty, kind) AS total FROM treasury_flows FINAL
-WHERE dao = {dao: UInt64} AND ${selection.isInRange} AND ${isSelected}`
+WHERE dao = {dao: UInt64} AND ${selection.isPossible} AND ${isSelected}`
     const params = { ...toFlowParams(dao, registry), ...selection.params, side: direction }
     return answerLongList(call, questions, {
       ...{ name: 'treasury-counterparties', sql, count, params, keyset: LARGEST_FIRST },
