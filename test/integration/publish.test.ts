@@ -158,22 +158,25 @@ describe('publish', () => {
       expect((await target.readFacts(path.replace(/-[0-9a-f]{16}/, '')))?.sha256).toBe(sha256)
   })
 
-  it('replaces a file of a month by the file of its year, and keeps it for readers of the older catalog', async () => {
-    const catalog = await store.catalogOf()
-    const partitions = catalog.datasets.find(({ name }) => name === 'prices')?.partitions ?? []
-    const at = partitions.findIndex(({ keys }) => keys.interval === '1d')
-    const yearly = partitions[at] as (typeof partitions)[number]
-    const path = yearly.path.replace('year=2024/', 'year=2024/month=03/')
-    await mkdir(dirname(join(store.folder, path)))
-    await rename(join(store.folder, yearly.path), join(store.folder, path))
-    partitions[at] = { ...yearly, path, keys: { interval: '1d', year: '2024', month: '03' } }
-    await writeFile(join(store.folder, 'catalog.json'), JSON.stringify(catalog))
-    store.clock.at += 60_000
-    expect((await store.run()).written).toEqual([yearly.path])
-    expect((await store.catalogOf()).replaced.map((one) => one.path)).toContain(path)
-    expect((await stat(join(store.folder, path))).isFile()).toBe(true)
-    expect(await store.faultsOf()).toEqual([])
-  })
+  it.each(['prices', 'treasury', 'proposals'])(
+    'replaces a file of a month by the file of its year, and keeps it for readers of the older catalog: %s',
+    async (dataset) => {
+      const catalog = await store.catalogOf()
+      const partitions = catalog.datasets.find(({ name }) => name === dataset)?.partitions ?? []
+      const at = partitions.findIndex(({ path, keys }) => path.includes('year=2024/') && keys.month === undefined)
+      const yearly = partitions[at] as (typeof partitions)[number]
+      const path = yearly.path.replace('year=2024/', 'year=2024/month=03/')
+      await mkdir(dirname(join(store.folder, path)))
+      await rename(join(store.folder, yearly.path), join(store.folder, path))
+      partitions[at] = { ...yearly, path, keys: { ...yearly.keys, month: '03' } }
+      await writeFile(join(store.folder, 'catalog.json'), JSON.stringify(catalog))
+      store.clock.at += 60_000
+      expect((await store.run()).written).toEqual([yearly.path])
+      expect((await store.catalogOf()).replaced.map((one) => one.path)).toContain(path)
+      expect((await stat(join(store.folder, path))).isFile()).toBe(true)
+      expect(await store.faultsOf()).toEqual([])
+    },
+  )
 
   it('removes replaced files after the days for which they stay, and never the files of others', async () => {
     const { replaced } = await store.catalogOf()

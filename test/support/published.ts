@@ -135,7 +135,7 @@ async function storeSources(db: Database, token: number): Promise<void> {
 }
 
 async function coverHolders(db: Database, registry: Registry): Promise<void> {
-  const begin = toBucket(Date.parse('2024-03-01'), tokenHolders.cadence)
+  const begin = toBucket(Date.parse('2024-01-01'), tokenHolders.cadence)
   const half = (toBucket(NOW, tokenHolders.cadence) - begin) / 2
   const report = {
     state: 'stored',

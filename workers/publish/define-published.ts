@@ -93,7 +93,7 @@ export const DAY = asDay('observed_at')
 export const SOURCE: Column = { name: 'source', description: SOURCE_TEXT }
 
 /**
- * The files of a daily series: a row per owner and day. `more` are series of the same dataset whose values are columns
+ * The files of a daily series, one for each year: a row per owner and day. `more` are series of the same dataset whose values are columns
  * after its own. The last column is the provider, if the dataset knows it.
  */
 export function publishSeries(series: DailySeries, description: string, more: readonly DailySeries[] = []): Published {
@@ -103,7 +103,7 @@ export function publishSeries(series: DailySeries, description: string, more: re
   const values = Object.assign({}, ...[series, ...more].map((one) => one.values))
   const key = about === undefined ? '0' : 's.owner'
   return {
-    ...{ name: dataset.name, description, of: dataset, extent: () => dataset.series },
+    ...{ name: dataset.name, description, of: dataset, extent: () => dataset.series, isYearly: () => true },
     ...(about === undefined ? {} : { about }),
     rows: () => `SELECT ${key} AS key, ${asDay('s.day')} AS day, ${columns.map(({ name }) => `s.${name} AS ${name}`).join(', ')}
 FROM (${series.select({ from: asMoment('from'), to: asMoment('to'), values })}) AS s`,

@@ -60,10 +60,11 @@ export const governanceFiles: readonly Published[] = [
   {
     name: 'proposals',
     description:
-      'Proposals of each DAO on Snapshot and on its governors, by the month in which they were made. The same proposals as /data/daos/governance/proposals with source=all.',
+      'Proposals of each DAO on Snapshot and on its governors, by the year in which they were made. The same proposals as /data/daos/governance/proposals with source=all.',
     of: governance,
     about: 'dao',
     extent: () => proposals,
+    isYearly: () => true,
     params: allGovernance,
     rows: () => `WITH ${COUNTED}
 SELECT p.dao AS key, ${toValues(toProposalValues("now64(3, 'UTC')"), PROPOSALS)}
