@@ -61,7 +61,7 @@ const FROM_THE_END = { max_threads: 1, max_block_size: 1024, read_in_order_use_b
 /** SQL for the order of insertion of a row's part, `all_<first block>_<last block>_<level>`: of equal versions, FINAL takes the last. */
 const BLOCK = "toUInt64(splitByChar('_', _part)[2])"
 
-const dayRow = z.object({ day: z.string(), transfers: z.int() })
+const dayRow = z.object({ date: z.string(), transfers: z.int() })
 
 /**
  * Selects transfers of the days that a page needs, if the sums of days have columns of its filters: a filter that selects
@@ -76,7 +76,7 @@ export async function onPageDays(
   if (isOnDay === undefined) return selection
   const rows = await db.rows({
     name: 'treasury-flows-days',
-    sql: `SELECT toString(day) AS day, sum(transfers) AS transfers FROM (${toFlowDays('dao = {dao: UInt64}')})
+    sql: `SELECT toString(day) AS date, sum(transfers) AS transfers FROM (${toFlowDays('dao = {dao: UInt64}')})
 WHERE ${isOnDay} AND day >= toDate32(fromUnixTimestamp64Milli({from: Int64}, 'UTC')) AND day <= toDate32(fromUnixTimestamp64Milli({to: Int64} - 1, 'UTC'))
 GROUP BY day ORDER BY day DESC`,
     params: { ...params, dao },
@@ -85,11 +85,11 @@ GROUP BY day ORDER BY day DESC`,
   })
   const days: string[] = []
   let open = limit
-  for (const { day, transfers } of rows) {
+  for (const { date, transfers } of rows) {
     if (open <= 0) break
-    days.push(day)
+    days.push(date)
     // Of a day that the range ends in, some transfers may be after it.
-    if (isCounted && Date.parse(day) + DAY_MS <= Number(params.to)) open -= transfers
+    if (isCounted && Date.parse(date) + DAY_MS <= Number(params.to)) open -= transfers
   }
   if (days.length === 0) return undefined
   const isOnPage = `${isPossible} AND toDate(recorded_at) IN {days: Array(Date)}`

@@ -294,9 +294,8 @@ describe('publish', () => {
 
 describe('verify', () => {
   it('finds a flipped byte, a missing file and a wrong row count, and the next run repairs what was deleted', async () => {
-    const paths = [...(await store.partitionsOf('treasury')), ...(await store.partitionsOf('fees'))].map(
-      ({ path }) => path,
-    )
+    const partitions = await Promise.all(['treasury', 'fees', 'votes'].map((name) => store.partitionsOf(name)))
+    const paths = partitions.map(([first]) => first?.path)
     const [flipped = '', missing = '', counted = ''] = paths
     const file = await open(join(store.folder, flipped), 'r+')
     const { buffer } = await file.read(Buffer.alloc(1), 0, 1, 100)

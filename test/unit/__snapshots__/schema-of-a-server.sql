@@ -1671,3 +1671,11 @@ FROM dao_cast_votes;
 
 INSERT INTO dao_votes_by_voter (dao, voter, created_at, proposal, space, choice, voting_power, is_replaced, collected_at)
 SELECT dao, voter, created_at, proposal, space, choice, voting_power, is_replaced, collected_at FROM dao_cast_votes;
+
+ALTER TABLE treasury_flows ADD INDEX IF NOT EXISTS by_party [sender, recipient] TYPE bloom_filter(0.01) GRANULARITY 1;
+
+ALTER TABLE treasury_flows MATERIALIZE INDEX by_party;
+
+ALTER TABLE treasury_flows ADD INDEX IF NOT EXISTS by_collection collected_at TYPE minmax GRANULARITY 1;
+
+ALTER TABLE treasury_flows MATERIALIZE INDEX by_collection;
