@@ -11,9 +11,12 @@ export interface ApiPool {
   renew(index: number): Promise<void>
   /** Starts clients that request the paths repeatedly until the pool is closed. */
   request(paths: readonly string[], clients: number): void
-  /** Response counts by status, and the errors of requests without a response or with an error of the server. */
+  /** Response counts by status, without those of 503 that a repeated request followed. */
   readonly answers: ReadonlyMap<number, number>
+  /** The errors of requests without a response or with an error of the server. */
   readonly failures: readonly string[]
+  /** The responses of 503 with `Retry-After`: the client repeated its request after that time. */
+  readonly refusals: readonly string[]
   close(): Promise<void>
 }
 
@@ -36,6 +39,7 @@ export async function openApiPool(config: Config, size: number): Promise<ApiPool
     size,
     answers: clients.answers,
     failures: clients.failures,
+    refusals: clients.refusals,
     renew: async (index) => {
       await members[index]?.child.stop()
       const member = await start()
@@ -88,25 +92,37 @@ async function check(member: Member): Promise<void> {
 function createClients(members: readonly Member[]) {
   const answers = new Map<number, number>()
   const failures: string[] = []
+  const refusals: string[] = []
   const running: Promise<void>[] = []
   let isStopped = false
   let turn = 0
 
   async function requestRepeatedly(paths: readonly string[]): Promise<void> {
     for (let requestCount = 0; !isStopped; requestCount += 1) {
-      const ready = members.filter(({ isReady }) => isReady)
-      turn += 1
-      const member = ready[turn % ready.length]
-      if (member === undefined) failures.push('no process is ready')
-      else await requestOne(`${member.url}${paths[requestCount % paths.length]}`)
-      await wait(member === undefined ? CHECK_MS : 5)
+      await requestOne(String(paths[requestCount % paths.length]))
+      await wait(5)
     }
   }
-  async function requestOne(address: string): Promise<void> {
+  /** Sends a request to the next ready process, and once more after `Retry-After` if that one is busy. */
+  async function requestOne(path: string, isRepeated = false): Promise<void> {
+    const ready = members.filter(({ isReady }) => isReady)
+    turn += 1
+    const member = ready[turn % ready.length]
+    if (member === undefined) {
+      failures.push('no process is ready')
+      return await wait(CHECK_MS)
+    }
+    const address = `${member.url}${path}`
     const since = performance.now()
     try {
       const response = await fetch(address)
       const body = await response.text()
+      const seconds = response.headers.get('retry-after')
+      if (response.status === 503 && seconds !== null && !isRepeated) {
+        refusals.push(`${address}: ${body}`)
+        await wait(Number(seconds) * 1000)
+        return await requestOne(path, true)
+      }
       answers.set(response.status, (answers.get(response.status) ?? 0) + 1)
       if (response.status >= 500) failures.push(`${address}: ${response.status} ${body}`)
     } catch (error) {
@@ -117,6 +133,7 @@ function createClients(members: readonly Member[]) {
   return {
     answers,
     failures,
+    refusals,
     ask: (paths: readonly string[], clients: number) => {
       running.push(...Array.from({ length: clients }, () => requestRepeatedly(paths)))
     },

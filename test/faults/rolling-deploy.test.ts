@@ -58,6 +58,7 @@ it('rolling deploy loses no slot and answers every request', { timeout: 600_000 
       expect([job.name, own]).toEqual([job.name, Array.from({ length: slots }, (_, slot) => slot)])
     }
   }
+  for (const refusal of apis.refusals) console.log(`repeated: ${refusal}`)
   console.log(
     `${slots} slots and ${apis.answers.get(200)} answers while ${apis.size + stage.company.names.length} processes were replaced`,
   )

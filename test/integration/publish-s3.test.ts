@@ -82,7 +82,9 @@ describe('publish to an object store', () => {
   })
 
   it('finds objects that are missing or differ, and writes missing ones again', async () => {
-    const [one, another] = readCatalog().datasets.find(({ name }) => name === 'treasury')?.partitions ?? []
+    const [one, another] = ['treasury', 'votes'].map(
+      (wanted) => readCatalog().datasets.find(({ name }) => name === wanted)?.partitions[0],
+    )
     const paths = [`${PREFIX}/${one?.path}`, `${PREFIX}/${another?.path}`] as const
     const flipped = Buffer.from(server.objects.get(paths[1]) ?? '')
     flipped[100] = (flipped[100] ?? 0) ^ 1
