@@ -78,7 +78,7 @@ async function createStage() {
   return { db: database.db, run, start }
 }
 
-describe.each(REVISIONS)('upgrade from %s, and the way back', (_, revision) => {
+describe.each(REVISIONS)('upgrade from %s, and the way back', { timeout: 900_000 }, (_, revision) => {
   it.skipIf(!hasCommit(revision))('follows the steps of docs/upgrades.md, with processes that restart', async () => {
     const { db, run, start } = await createStage()
     const [older, newer] = [createClone(revision), createClone()]
