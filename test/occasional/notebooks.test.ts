@@ -148,7 +148,7 @@ describe.skipIf(python === undefined)('notebooks over the publication of the dem
     const options = { db, registry: loadRegistry(), keepDays: 7, publicUrl: 'http://localhost:3000', log: silent }
     await publish({ ...options, target: openFolder(db, folder), now: () => DEMO_NOW })
     await db.close()
-  })
+  }, 900_000)
   afterAll(() => rm(folder, { recursive: true, force: true }))
 
   it('are committed without outputs', async () => {
