@@ -403,6 +403,20 @@ describe('the stored state', () => {
     expect([...(own?.keys() ?? [])].sort()).toEqual(['x', 'y'])
   })
 
+  it('stays for an evaluation as it was read, while other evaluations read newer ones', async () => {
+    const { store, clock } = stage
+    const [one, began] = [{ rule: 'uni', revision: 'r', state: 'active', beganAt: 0 } as const, clock.now]
+    await store.writeRules([{ ...one, kind: 'level', description: '' }], began)
+    await store.writeStates([{ ...state, holds: true }], began)
+    const [rules, states] = [await store.readRules(), await store.readStates(['uni'], began)]
+    await store.writeStates([{ ...state, holds: false }], began + 1)
+    await stage.database.db.command({ name: 'empty', sql: 'TRUNCATE TABLE alert_rules' })
+    expect((await store.readRules()).get('uni')).toBeUndefined()
+    expect(await read(began)).toMatchObject({ holds: false })
+    expect(rules.get('uni')).toEqual(one)
+    expect(states.get('uni r')?.get('x')).toMatchObject({ holds: true })
+  })
+
   it('is read again after its table was emptied', async () => {
     const { store, clock } = stage
     await store.writeStates([{ ...state, holds: true }], clock.now)

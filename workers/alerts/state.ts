@@ -197,22 +197,14 @@ export const toStateKey = ({ rule, revision }: { readonly rule: string; readonly
 
 /** Returns a function that reads the rule rows, by rule. */
 function createRuleRows(db: Database): () => Promise<ReadonlyMap<string, StoredRule>> {
-  const rules = new Map<string, StoredRule>()
-  const read = createNewestRows(
-    db,
-    {
-      name: 'alert-rules',
-      table: 'alert_rules',
-      columns: { rule: 'rule', revision: 'revision', state: 'state', beganAt: toMs('began_at') },
-      row: ruleRow,
-      toKey: ({ rule }) => rule,
-    },
-    { clear: () => rules.clear(), change: (row) => rules.set(row.rule, row) },
-  )
-  return async () => {
-    await read()
-    return rules
-  }
+  const read = createNewestRows(db, {
+    name: 'alert-rules',
+    table: 'alert_rules',
+    columns: { rule: 'rule', revision: 'revision', state: 'state', beganAt: toMs('began_at') },
+    row: ruleRow,
+    toKey: ({ rule }) => rule,
+  })
+  return async () => new Map((await read()).map((row) => [row.rule, row]))
 }
 
 /**
@@ -220,42 +212,27 @@ function createRuleRows(db: Database): () => Promise<ReadonlyMap<string, StoredR
  * the state, so a firing with a higher number than its state replaces the state.
  */
 function createStates(db: Database): (rules: readonly string[], now: number) => Promise<States> {
-  const stored = new Map<string, Map<string, SubjectState>>()
-  const readStored = createNewestRows(
-    db,
-    {
-      name: 'alert-states',
-      table: 'alert_states',
-      columns: {
-        ...{ rule: 'rule', revision: 'revision', subject: 'subject', holds: 'holds', value: 'value' },
-        ...{ firings: 'firing_count', firedAt: toMs('fired_at') },
-      },
-      row: stateRow,
-      toKey: ({ rule, revision, subject }) => `${rule} ${revision} ${subject}`,
+  const readStored = createNewestRows(db, {
+    name: 'alert-states',
+    table: 'alert_states',
+    columns: {
+      ...{ rule: 'rule', revision: 'revision', subject: 'subject', holds: 'holds', value: 'value' },
+      ...{ firings: 'firing_count', firedAt: toMs('fired_at') },
     },
-    {
-      clear: () => stored.clear(),
-      change: (row) => {
-        const key = toStateKey(row)
-        const own = stored.get(key)
-        if (own === undefined) stored.set(key, new Map([[row.subject, row]]))
-        else own.set(row.subject, row)
-      },
-    },
-  )
+    row: stateRow,
+    toKey: ({ rule, revision, subject }) => `${rule} ${revision} ${subject}`,
+  })
   return async (rules, now) => {
-    const [, fired] = await Promise.all([readStored(), readNewestFirings(db, rules, now)])
-    const wanted = rules.length > MOST_NAMES ? undefined : new Set(rules)
-    const own: States =
-      wanted === undefined
-        ? stored
-        : new Map([...stored].filter(([key]) => wanted.has(key.slice(0, key.lastIndexOf(' ')))))
-    const newer = fired.filter((row) => row.firings > (own.get(toStateKey(row))?.get(row.subject)?.firings ?? -1))
-    if (newer.length === 0) return own
-    const states = new Map(own)
-    for (const row of newer) {
+    const [stored, fired] = await Promise.all([readStored(), readNewestFirings(db, rules, now)])
+    const wanted = new Set(rules)
+    const states = new Map<string, Map<string, SubjectState>>()
+    for (const row of [...stored, ...fired]) {
+      if (!wanted.has(row.rule)) continue
       const key = toStateKey(row)
-      states.set(key, new Map(states.get(key)).set(row.subject, row))
+      const own = states.get(key)
+      const known = own?.get(row.subject)
+      if (own === undefined) states.set(key, new Map([[row.subject, row]]))
+      else if (known === undefined || row.firings > known.firings) own.set(row.subject, row)
     }
     return states
   }
