@@ -58,9 +58,9 @@ export const isWallet = ({ address, role = 'wallet' }: Treasury): boolean =>
   role === 'wallet' && /^0x[0-9a-f]{40}$/.test(address)
 
 /**
- * The sums of each day that the inserted rows touch, and of days of the read DAOs with transfers that runs of the last
- * week stored, if the stored sums are not those of the transfers: a killed run or a process of an older version may have
- * inserted transfers without their sums. The start of a run is about its slot.
+ * The sums of each day that the inserted rows touch, and of those days of the read DAOs whose stored sums are not those of
+ * their transfers: a killed run or a process of an older version may have inserted transfers without their sums. Only days
+ * with transfers from runs that started within 7 days before the slot or 2 days after it are compared.
  */
 const TREASURY_FLOW_DAYS = `
 INSERT INTO treasury_flow_days (dao, day, sums, version)
