@@ -2,7 +2,6 @@ import type { JSX } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { SITE_PAGES } from '../shared/site-pages.ts'
 import { logos } from './logos.ts'
-import { Compare } from './pages/compare.tsx'
 import { DaoPage } from './pages/dao.tsx'
 import { Daos } from './pages/daos.tsx'
 import { Freshness } from './pages/freshness.tsx'
@@ -37,6 +36,7 @@ const LatePage = ({ load }: { load: () => Promise<() => JSX.Element> }) => (
 )
 
 const loadSql = async () => (await import('./pages/sql.tsx')).SqlPage
+const loadCompare = async () => (await import('./pages/compare.tsx')).Compare
 const loadBaskets = async () => (await import('./pages/baskets.tsx')).BasketsPage
 const loadAlerts = async () => (await import('./pages/alerts.tsx')).AlertsPage
 const loadProvenance = async () => (await import('./pages/provenance.tsx')).ProvenancePage
@@ -55,7 +55,7 @@ const PAGES: readonly Page[] = [
   { matches: /^voters\/(0x[0-9a-f]{40,64})$/i, show: (address) => <VoterPage address={address} /> },
   { matches: /^treasuries$/, title: 'Treasuries', show: () => <Treasuries /> },
   { matches: /^index$/, title: 'Index', show: () => <IndexPage /> },
-  { matches: /^compare$/, title: 'Compare', show: () => <Compare /> },
+  { matches: /^compare$/, title: 'Compare', show: () => <LatePage key="compare" load={loadCompare} /> },
   { matches: /^baskets$/, title: 'Baskets', show: () => <LatePage key="baskets" load={loadBaskets} /> },
   { matches: /^freshness$/, title: 'Data', show: () => <Freshness /> },
   { matches: /^alerts$/, title: 'Alerts', show: () => <LatePage key="alerts" load={loadAlerts} /> },

@@ -4,7 +4,7 @@ import { toShort } from '../format.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
 import { toDrawing } from '../parts/drawing.ts'
-import { RecordTable } from '../parts/record-table.tsx'
+import { type Column, RecordTable, stacked } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { DayValue, TimeValue, Value } from '../parts/value.tsx'
@@ -90,6 +90,13 @@ function Summary({ id }: { id: string }) {
   )
 }
 
+const PRICE: Column<Answer<'/data/tokens/historic-dex-trades'>[number]> = {
+  title: 'Price',
+  isNumber: true,
+  isWide: true,
+  cell: ({ price }) => <Value of={price} as="usd" />,
+}
+
 function Trades({ id }: { id: string }) {
   const question = toQuestion('/data/tokens/historic-dex-trades', { id, limit: 10 })
   const trades = useAnswer(question)
@@ -104,8 +111,12 @@ function Trades({ id }: { id: string }) {
             columns={[
               { title: 'Time', cell: ({ recordedAt }) => <TimeValue at={recordedAt} /> },
               { title: 'Type', cell: ({ type }) => type },
-              { title: 'Value', isNumber: true, cell: ({ amountUsd }) => <Value of={amountUsd} as="usd" /> },
-              { title: 'Price', isNumber: true, cell: ({ price }) => <Value of={price} as="usd" /> },
+              stacked(
+                { title: 'Value', isNumber: true, cell: ({ amountUsd }) => <Value of={amountUsd} as="usd" /> },
+                PRICE,
+                'at',
+              ),
+              PRICE,
               {
                 title: 'Transaction',
                 cell: ({ transactionHash }) => <code title={transactionHash}>{toShort(transactionHash)}</code>,

@@ -14,7 +14,7 @@ function Daos() {
 /** Open votes of all DAOs by deadline, the newest results, and the activity of each DAO. */
 export function GovernancePage() {
   return (
-    <>
+    <div class="column in-order">
       <div class="about">
         <h1>Governance</h1>
         <p class="links">
@@ -26,6 +26,6 @@ export function GovernancePage() {
       <ActiveProposals />
       <RecentResults />
       <Daos />
-    </>
+    </div>
   )
 }

@@ -149,7 +149,8 @@ function Compositions() {
   const question = toQuestion('/data/index/compositions', { sort: '-from' })
   const compositions = useAnswer(question)
   return (
-    <Card title="Past compositions" question={question} facts={compositions.received?.facts}>
+    // Without the time of the data: a composition holds until the next one, however long ago it began.
+    <Card title="Past compositions" question={question}>
       <Shown of={compositions} what="compositions" isEmpty={(data) => data.length === 0}>
         {(data) => (
           <RecordTable

@@ -30,12 +30,10 @@ export const Flagged = ({ of }: { of: object }) =>
   ) : null
 
 const Title = ({ of }: { of: Proposal }) => (
-  <>
+  <a key={of._id} href={`daos/${of.dao}/proposals/${of._id}`} title={of.title}>
     <Flagged of={of} />
-    <a key={of._id} href={`daos/${of.dao}/proposals/${of._id}`} title={of.title}>
-      {of.title || 'Proposal without a title'}
-    </a>
-  </>
+    {of.title || 'Proposal without a title'}
+  </a>
 )
 
 /** The state of a proposal, and its outcome on the chain if there is one. */
@@ -181,10 +179,12 @@ function ProposalsOfAll(props: {
   const proposals = useAnswer(question)
   const ids = [...new Set(proposals.received?.data.map(({ dao }) => dao))]
   const names = useAnswer(ids.length === 0 ? undefined : toQuestion('/data/daos', { id: ids, limit: ids.length }))
+  // Rows and names appear together: a name that comes later can make its row higher.
+  const named = ids.length === 0 || names.received || names.failure ? proposals : { ...proposals, received: undefined }
   const nameById = new Map(names.received?.data.map(({ _id, name }) => [_id, name]))
   return (
     <Card title={title} question={question} facts={proposals.received?.facts}>
-      <Shown of={proposals} what="proposals" isEmpty={(data) => data.length === 0} empty={props.empty} rows={rows}>
+      <Shown of={named} what="proposals" isEmpty={(data) => data.length === 0} empty={props.empty} rows={rows}>
         {(data) => (
           <RecordTable<Named>
             caption={title}

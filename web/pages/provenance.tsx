@@ -149,8 +149,22 @@ function Corrections({ of: { corrections } }: { of: Provenance }) {
   )
 }
 
+/** The page without an address of a value. */
+const Choosing = () => (
+  <>
+    <h1>Where from?</h1>
+    <p class="state empty">
+      No value is selected. Choose a point of a chart, for example of a <a href="tokens">token</a> or of the{' '}
+      <a href="index">Index</a>, and then “Where from?”: this page shows which provider the value is from, or what it
+      was computed from, and its corrections.
+    </p>
+  </>
+)
+
 /** Where a stored value comes from: its provider and answers, or its inputs, and its corrections. */
-export function ProvenancePage() {
+export const ProvenancePage = () => (query.value.has('dataset') ? <Found /> : <Choosing />)
+
+function Found() {
   const { dataset = '', id = '', at = '', after = '' } = Object.fromEntries(query.value)
   // The service checks the address and answers with what is wrong in it.
   const question = toQuestion('/data/provenance', { dataset, id, at, after } as Query<'/data/provenance'>)

@@ -62,8 +62,18 @@ function Heading<T>({ column, sorting }: { column: Column<T>; sorting: Sorting |
   )
 }
 
-/** Rows that fill any screen. Only longer tables omit cells that are far from the screen. */
-const FIRST_ROWS = 30
+/** A table with more rows omits cells that are far from the screen. */
+const MOST_WHOLE = 30
+
+/** The least height of a row in pixels, with a pointer and on a phone. */
+const [LEAST_PX, LEAST_TOUCH_PX] = [31, 44]
+
+/** Rows on the part of a screen below the head of a page: those of a long table that have all their cells at first. */
+const countFirst = () =>
+  Math.min(
+    MOST_WHOLE,
+    Math.ceil((innerHeight * 0.6) / (matchMedia('(max-width: 40rem)').matches ? LEAST_TOUCH_PX : LEAST_PX)),
+  )
 
 /** Distance from the screen within which a row has all its cells. */
 const NEAR = '400px 0px'
@@ -174,7 +184,8 @@ export function RecordTable<T>(props: {
     section.current?.focus({ preventScroll: true })
   }, [list, page])
   const { records } = props
-  const isLong = records.length > FIRST_ROWS
+  const isLong = records.length > MOST_WHOLE
+  const first = isLong ? countFirst() : MOST_WHOLE
   useReserved(section, isLong, columns.map(({ title }) => title).join())
   // Only fixed widths are known to fit.
   const scroll = props.isSteady && columns.length <= MOST_FITTING ? 'scroll fits' : 'scroll'
@@ -192,7 +203,7 @@ export function RecordTable<T>(props: {
         </thead>
         <tbody>
           {records.map((record, index) => (
-            <Row key={props.keyOf(record, index)} {...{ record, columns, isLong }} isFirst={index < FIRST_ROWS} />
+            <Row key={props.keyOf(record, index)} {...{ record, columns, isLong }} isFirst={index < first} />
           ))}
         </tbody>
       </table>

@@ -23,7 +23,10 @@ function show(theme) {
 
 let theme = readTheme()
 show(theme)
+// Deferred scripts run before DOMContentLoaded.
+document.documentElement.classList.add('loading')
 addEventListener('DOMContentLoaded', () => {
+  document.documentElement.classList.remove('loading')
   show(theme)
   document.querySelector('.top button')?.addEventListener('click', () => {
     theme = NEXT[theme]
