@@ -315,6 +315,8 @@ export function findScans(plan: string, tables: ReadonlyMap<string, FileTable>):
   return limits === 1 ? scans : new Map([...scans].map(([table, scan]) => [table, { ...scan, isLimited: false }]))
 }
 
+const LAST_YEAR = new Date().getUTCFullYear() - 1
+
 /** Questions with their SQL, over datasets of every publication. */
 export const QUESTIONS: readonly { readonly title: string; readonly sql: string }[] = [
   {
@@ -373,9 +375,10 @@ ORDER BY proposals DESC
 LIMIT 20`,
   },
   {
-    title: 'Voters with the most votes',
+    title: `Voters with the most votes since ${LAST_YEAR}`,
     sql: `SELECT voter, count(*) AS votes, count(DISTINCT dao_id) AS daos
 FROM votes
+WHERE year >= ${LAST_YEAR}
 GROUP BY voter
 ORDER BY votes DESC
 LIMIT 20`,
