@@ -302,6 +302,43 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
     await close()
   })
 
+  it('shows a card of /governance once those above it have their rows, and rows with their names', async () => {
+    const proposal = { _id: SECOND, dao: ID, title: 'Fund', state: 'active', author: '0x00', url: null, outcome: null }
+    const result = { choices: ['For'], scores: [1], scoresTotal: 1, votes: 1, quorum: 0, flagged: true }
+    const times = { createdAt: '2024-03-01T00:00:00.000Z', startsAt: null, endsAt: '2024-03-11T00:00:00.000Z' }
+    let release = () => {}
+    const released = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const { page, close } = await open('/governance', {
+      'daos/governance/proposals': [{ ...proposal, ...result, ...times }],
+      daos: async (route: Route) => {
+        await released
+        return route.fulfill({ json: [DAO] })
+      },
+    })
+    const cardOf = (name: string) => page.getByRole('region', { name, exact: true })
+    await page.waitForRequest('**/data/daos?**')
+    await cardOf('Active votes').getByText('Loading').waitFor()
+    expect(await page.getByRole('row').count()).toBe(0)
+    expect(await cardOf('Recent results').isVisible()).toBe(false)
+    release()
+    await cardOf('Recent results').waitFor()
+    const row = cardOf('Active votes').locator('tbody tr')
+    expect(await row.textContent()).toContain('Sample')
+    expect(await row.getByRole('link', { name: 'flagged Fund' }).getAttribute('href')).toBe(
+      `daos/${ID}/proposals/${SECOND}`,
+    )
+    await close()
+  })
+
+  it('says on /provenance without a value how to choose one', async () => {
+    const { page, wrong, close } = await open('/provenance', {})
+    await page.getByText('No value is selected.').waitFor()
+    expect(wrong).toEqual([])
+    await close()
+  })
+
   it('shows a lone point as text, and no card for a dataset without data', async () => {
     const { page, close } = await open(`/daos/${ID}?tab=community`, {
       daos: [DAO],
