@@ -5,7 +5,7 @@ import { toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import type { ChartEvent } from '../parts/drawing.ts'
 import { type Column, RecordTable } from '../parts/record-table.tsx'
-import { Shown } from '../parts/shown.tsx'
+import { Shown, withNames } from '../parts/shown.tsx'
 import { DayValue, TimeValue, Unknown, Until, Value } from '../parts/value.tsx'
 import { type Proposal, QuorumText, VoteResult } from './voted.tsx'
 
@@ -179,12 +179,16 @@ function ProposalsOfAll(props: {
   const proposals = useAnswer(question)
   const ids = [...new Set(proposals.received?.data.map(({ dao }) => dao))]
   const names = useAnswer(ids.length === 0 ? undefined : toQuestion('/data/daos', { id: ids, limit: ids.length }))
-  // Rows and names appear together: a name that comes later can make its row higher.
-  const named = ids.length === 0 || names.received || names.failure ? proposals : { ...proposals, received: undefined }
   const nameById = new Map(names.received?.data.map(({ _id, name }) => [_id, name]))
   return (
     <Card title={title} question={question} facts={proposals.received?.facts}>
-      <Shown of={named} what="proposals" isEmpty={(data) => data.length === 0} empty={props.empty} rows={rows}>
+      <Shown
+        of={withNames(proposals, ids.length === 0 ? undefined : names)}
+        what="proposals"
+        isEmpty={(data) => data.length === 0}
+        empty={props.empty}
+        rows={rows}
+      >
         {(data) => (
           <RecordTable<Named>
             caption={title}

@@ -3,7 +3,7 @@ import { toShort, toText } from '../format.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
-import { Shown } from '../parts/shown.tsx'
+import { Shown, withNames } from '../parts/shown.tsx'
 import { useTitle } from '../parts/title.ts'
 import { TimeValue, Unknown, Value } from '../parts/value.tsx'
 import { go, query, withQuery } from '../place.ts'
@@ -29,7 +29,8 @@ function Votes({ address, of, all }: { address: string; of: Membership; all: rea
   const votes = useAnswer(votesOf(MOST_SHOWN, cursor === '' ? {} : { cursor }))
   const fields = ['_id' as const, 'title' as const, 'flagged' as const]
   const titled = { id, source: 'all', limit: MOST_PROPOSALS, sort: '-createdAt', fields } as const
-  const proposals = useAnswer(toQuestion('/data/daos/governance/proposals', titled)).received?.data
+  const titles = useAnswer(toQuestion('/data/daos/governance/proposals', titled))
+  const proposals = titles.received?.data
   const byId = new Map(proposals?.map((proposal) => [proposal._id, proposal]))
   const titleOf = (proposal: string) =>
     proposals === undefined ? '…' : byId.get(proposal)?.title || 'Proposal without a title'
@@ -58,7 +59,7 @@ function Votes({ address, of, all }: { address: string; of: Membership; all: rea
       facts={votes.received?.facts}
       controls={controls || undefined}
     >
-      <Shown of={votes} what="votes" isEmpty={(data) => data.length === 0} empty={empty} rows={10}>
+      <Shown of={withNames(votes, titles)} what="votes" isEmpty={(data) => data.length === 0} empty={empty} rows={10}>
         {(data, { total, next }) => (
           <>
             <RecordTable

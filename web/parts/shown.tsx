@@ -71,6 +71,13 @@ export const isNone = ({ received, failure }: AnswerState<readonly unknown[]>) =
     : received.data.length === 0 || (received.facts.points === 0 && (received.facts.missing ?? 0) > 0)
 
 /**
+ * An answer whose rows need names of another one: it appears together with them, or without them if they failed. A name that
+ * comes later would move rows and columns. Undefined if no names are needed.
+ */
+export const withNames = <T,>(of: AnswerState<T>, names: AnswerState<unknown> | undefined): AnswerState<T> =>
+  names === undefined || names.received || names.failure ? of : { ...of, received: undefined }
+
+/**
  * The state of an answer: loading, failed, empty, or shown. A previous answer is shown with a note while a newer one is
  * loading or after it has failed.
  */
