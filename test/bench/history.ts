@@ -51,8 +51,7 @@ interface Stored extends StoredDays {
 
 export const history: Benchmark = {
   name: 'history',
-  about:
-    'All 5-minute prices of 100 tokens since 2022-02-01, read in gzip: the API against Express with compression over PostgreSQL, and against files of nginx.',
+  about: `All 5-minute prices of 100 tokens since ${HISTORY_START}, read in gzip: the API against Express with compression over PostgreSQL, and against files of nginx.`,
   run: (context) =>
     withEngine((engine) => withDatabase(engine, 'history', (database) => measure(database, engine.pid, context))),
 }

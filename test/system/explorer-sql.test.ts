@@ -33,6 +33,7 @@ describe.skipIf(!hasBrowser)('SQL page in a browser', () => {
     }))
     await storeQuotes(database.writer, quotes)
     await storeQuotes(database.writer, january())
+    await database.writer.insert({ table: 'governance_in', rows: [titled()] })
     await publish({
       ...{ db: database.writer, registry: database.registry, target: openFolder(database.writer, folder) },
       ...{ keepDays: 7, publicUrl: 'https://data.example', log: silent, now: () => NOW },
@@ -68,6 +69,23 @@ describe.skipIf(!hasBrowser)('SQL page in a browser', () => {
     if (token === undefined) throw new Error('the registry has no live token')
     return token
   }
+  const voted = () => {
+    const dao = database.registry.daos.find(({ snapshotSpace }) => snapshotSpace !== null)
+    if (dao === undefined) throw new Error('the registry has no DAO with a space')
+    return dao
+  }
+  /** A proposal with a title of characters of one to four bytes. */
+  const titled = () => ({
+    ...{ dao: voted().key, space: voted().snapshotSpace, kind: 'proposal', proposal: '0xtitled', address: '0x1' },
+    ...{
+      at: '2024-03-01T00:00:00Z',
+      title: 'Größe der Börse: 資金 𝔘',
+      voting_type: 'basic',
+      choices: ['Ja'],
+      url: null,
+    },
+    ...{ starts_at: '2024-03-01T00:00:00Z', ends_at: '2024-03-02T00:00:00Z' },
+  })
   const open = (path: string, options: Parameters<TestBrowser['open']>[1] = {}) => browser.open(api.url + path, options)
   const run = async (page: Page, sql: string) => {
     await page.getByRole('textbox', { name: 'SQL' }).fill(sql)
@@ -104,6 +122,27 @@ describe.skipIf(!hasBrowser)('SQL page in a browser', () => {
     const lines = ['"timestamp","price"', ...expected.map(([at, price]) => `"${at}",${price}`)]
     expect(csv).toBe(`\ufeff${lines.map((line) => `${line}\n`).join('')}`)
     expect(wrong).toEqual([])
+    await close()
+  })
+
+  it('returns texts of every script, and unknown ones', async () => {
+    const { page, close } = await open('/sql')
+    const { id } = voted()
+    const get = async <T>(path: string) =>
+      (await (await fetch(`${api.url}/data/daos/governance/${path}&id=${id}`)).json()) as T
+    await run(page, `SELECT title FROM proposals WHERE dao_id = '${id}' AND source = 'snapshot'`)
+    expect(await errorsOf(page)).toEqual([])
+    const titles = (await get<{ title: string }[]>('proposals?fields=title')).map(({ title }) => title)
+    expect(titles).toContain(titled().title)
+    expect((await cellsOf(page)).flat().sort()).toEqual(titles.sort())
+    await run(
+      page,
+      `SELECT count(choice), count(*) - count(choice) FROM votes WHERE dao_id = '${id}' AND source = 'snapshot'`,
+    )
+    const choices = await get<{ choice: unknown }[]>('votes?fields=choice')
+    const unknown = choices.filter(({ choice }) => choice === null).length
+    expect(unknown).toBeGreaterThan(0)
+    await expect.poll(() => cellsOf(page)).toEqual([[String(choices.length - unknown), String(unknown)]])
     await close()
   })
 

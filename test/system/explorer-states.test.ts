@@ -332,7 +332,7 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
     await close()
   })
 
-  it('says on /provenance without a value how to choose one', async () => {
+  it('explains on /provenance without a value how to choose one', async () => {
     let requests = 0
     const { page, close } = await open('/provenance', {
       provenance: (route: Route) => {

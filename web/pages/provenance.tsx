@@ -149,22 +149,22 @@ function Corrections({ of: { corrections } }: { of: Provenance }) {
   )
 }
 
-/** The page without an address of a value. */
-const Choosing = () => (
+/** The page without a value in its address. */
+const NoValue = () => (
   <>
     <h1>Where from?</h1>
     <p class="state empty">
       No value is selected. Choose a point of a chart, for example of a <a href="tokens">token</a> or of the{' '}
-      <a href="index">Index</a>, and then “Where from?”: this page shows which provider the value is from, or what it
-      was computed from, and its corrections.
+      <a href="index">Index</a>, and then “Where from?”. This page shows the provider of the value, or the inputs of its
+      computation, and its corrections.
     </p>
   </>
 )
 
 /** Where a stored value comes from: its provider and answers, or its inputs, and its corrections. */
-export const ProvenancePage = () => (query.value.has('dataset') ? <Found /> : <Choosing />)
+export const ProvenancePage = () => (query.value.has('dataset') ? <OneValue /> : <NoValue />)
 
-function Found() {
+function OneValue() {
   const { dataset = '', id = '', at = '', after = '' } = Object.fromEntries(query.value)
   // The service checks the address and answers with what is wrong in it.
   const question = toQuestion('/data/provenance', { dataset, id, at, after } as Query<'/data/provenance'>)

@@ -71,8 +71,8 @@ export const isNone = ({ received, failure }: AnswerState<readonly unknown[]>) =
     : received.data.length === 0 || (received.facts.points === 0 && (received.facts.missing ?? 0) > 0)
 
 /**
- * An answer whose rows need names of another one: it appears together with them, or without them if they failed. A name that
- * comes later would move rows and columns. Undefined if no names are needed.
+ * The state of an answer whose rows show names from another one: loading until the names have arrived or failed, because
+ * a later name would move rows and columns. `names` is undefined if the rows need none.
  */
 export const withNames = <T,>(of: AnswerState<T>, names: AnswerState<unknown> | undefined): AnswerState<T> =>
   names === undefined || names.received || names.failure ? of : { ...of, received: undefined }

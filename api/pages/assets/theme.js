@@ -23,7 +23,7 @@ function show(theme) {
 
 let theme = readTheme()
 show(theme)
-// Deferred scripts run before DOMContentLoaded.
+// Marks the page for its style until the deferred scripts have run, which is before DOMContentLoaded.
 document.documentElement.classList.add('loading')
 addEventListener('DOMContentLoaded', () => {
   document.documentElement.classList.remove('loading')
