@@ -64,22 +64,36 @@ const flows = (side: string) => [
 ]
 
 /**
- * A token's aggregates over all its trades. Recomputes the inserted tokens, and those that were read, have an older
- * computation and still have trades in a window: without new trades, a window must become empty. Windows end at
- * `as_of`, the time up to which trades were collected. For a token that the run read, it is the run's slot or the time
- * of a newer trade or computation. So neither a back-fill of old history nor a failing provider moves the windows.
- * Complete days come from `dex_trade_days`; of each window's first day the single trades are read.
+ * SQL for the tokens to compute: the inserted ones, and those that were read, have an older computation and still have
+ * trades in a window. Without new trades, a window must become empty.
  */
-const DEX_DATA = `
+const TOKENS_DUE = `
+    SELECT arrayJoin({entities: Array(UInt64)}) AS token
+    UNION DISTINCT
+    SELECT token FROM dex_data FINAL
+    WHERE as_of < {slot: DateTime64(3, 'UTC')} AND inflow_30d + outflow_30d > 0 AND has({read: Array(UInt64)}, token)`
+
+/**
+ * SQL for the tokens of a run for which two runs computed at the same time: one had read more trades, and its row is
+ * kept; the other had read up to a later time. The later of the two finds both rows.
+ */
+const TOKENS_OF_TWO_RUNS = `
+    SELECT token FROM dex_data
+    WHERE has({entities: Array(UInt64)}, token) OR has({read: Array(UInt64)}, token)
+    GROUP BY token HAVING argMax(as_of, version) < max(as_of)`
+
+/**
+ * A token's aggregates over all its trades. Windows end at `as_of`, the time up to which trades were collected. For a
+ * token that the run read, it is the run's slot or the time of a newer trade or computation. So neither a back-fill of
+ * old history nor a failing provider moves the windows. Complete days come from `dex_trade_days`; of each window's first
+ * day the single trades are read.
+ */
+const toDexData = (due: string) => `
 INSERT INTO dex_data (token, total_trades, inflow_24h, inflow_7d, inflow_30d, inflow_max,
   outflow_24h, outflow_7d, outflow_30d, outflow_max, price, last_trade_at, as_of, makers, takers, dexs)
 WITH
   tokens_due AS
-  (
-    SELECT arrayJoin({entities: Array(UInt64)}) AS token
-    UNION DISTINCT
-    SELECT token FROM dex_data FINAL
-    WHERE as_of < {slot: DateTime64(3, 'UTC')} AND inflow_30d + outflow_30d > 0 AND has({read: Array(UInt64)}, token)
+  (${due}
   ),
   ends AS
   (
@@ -138,7 +152,8 @@ export const dexTrades = defineDataset({
   isCollected: true,
   derive: [
     { name: 'dex-trade-days', sql: DEX_TRADE_DAYS, isFull: true },
-    { name: 'dex-data', sql: DEX_DATA, isFull: true },
+    { name: 'dex-data', sql: toDexData(TOKENS_DUE), isFull: true },
+    { name: 'dex-data-of-two-runs', sql: toDexData(TOKENS_OF_TWO_RUNS), isFull: false },
   ],
   resumes: true,
   hasHistory: true,

@@ -103,6 +103,34 @@ describe('DEX aggregates', () => {
     expect(stored?.outflow_max).toBeCloseTo(sum(rows, 'SELL', Number.POSITIVE_INFINITY), 9)
   })
 
+  it('keep the later time and all trades when a slot and a back-fill overlap', async () => {
+    const run = async (name: string, slot: number) => {
+      const params = toDeriveParams({ entities: [31], read: [31], slot })
+      const sql = dexTrades.derive?.find((one) => one.name === name)?.sql ?? ''
+      await database.db.command({ name, sql, params })
+    }
+    // A merge would take the row of the slot away before the two runs have computed.
+    await database.db.command({ name: 'stop', sql: 'SYSTEM STOP MERGES dex_data' })
+    await store([trade(31, 4)], END - 3 * HOUR)
+    // The slot computes without the back-fill's trade, and the back-fill without the slot's time.
+    const known = 'SELECT * FROM dex_data FINAL WHERE token = 31'
+    await database.db.command({
+      name: 'slot',
+      sql: `INSERT INTO dex_data SELECT * REPLACE (toDateTime64('2024-06-30 12:00:00', 3, 'UTC') AS as_of) FROM (${known})`,
+    })
+    const backfilled = trade(31, 9)
+    await database.db.insert({ table: dexTrades.table, rows: [backfilled] })
+    await run('dex-trade-days', END - 3 * HOUR)
+    await database.db.command({
+      name: 'back-fill',
+      sql: `INSERT INTO dex_data SELECT * REPLACE (2 AS total_trades, toDateTime64('2024-06-30 09:00:00', 3, 'UTC') AS as_of) FROM (${known})`,
+    })
+    expect(await read(31)).toMatchObject({ total_trades: 2, as_of: '2024-06-30T09:00:00.000Z' })
+    await run('dex-data-of-two-runs', END - 3 * HOUR)
+    expect(await read(31)).toMatchObject({ total_trades: 2, as_of: '2024-06-30T12:00:00.000Z' })
+    await database.db.command({ name: 'start', sql: 'SYSTEM START MERGES dex_data' })
+  })
+
   it('include the trades that a killed run inserted and did not sum', async () => {
     const at = (hours: number) => new Date(END - hours * HOUR).toISOString()
     // The killed run read two days back from its slot; the next run's slot, and with it the begin of its reading, is later.
