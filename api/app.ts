@@ -33,7 +33,7 @@ import { createFailures } from './serving/failures.ts'
 import { createApiMetrics, createRequestIds, inRequestSpan, noteFailure, noteHead } from './serving/observe.ts'
 import type { LongAnswer } from './serving/respond.ts'
 import { type CachedAnswer, createServing } from './serving/serve.ts'
-import { createSpools } from './serving/spool.ts'
+import { createSpools, openUnnamed } from './serving/spool.ts'
 import { createStreaming } from './serving/stream.ts'
 import { startWarm, type WarmStartOptions } from './serving/warm-start.ts'
 import { ClientDisconnected } from './single-flight/single-flight.ts'
@@ -115,9 +115,13 @@ function toRoutingProblem(error: unknown): unknown {
   return new Problem('invalid_parameter', 'The path has a malformed percent-encoding.', { cause: error })
 }
 
+/** Long answers, files of ranges and evicted values share the temporary disk. */
+const toDisk = ({ config, log }: Pick<Options, 'config' | 'log'>) => ({ maxBytes: config.api.spoolBytes / 3, log })
+
 /** Creates the sending of long answers, and the files that they share with large assets. */
-function createSendStream({ admission, config, log }: Options, compression: Compression) {
-  const disk = { maxBytes: config.api.spoolBytes / 2, log }
+function createSendStream(options: Options, compression: Compression) {
+  const { admission } = options
+  const disk = toDisk(options)
   const files = createAnswerFiles({ ...disk, queue: admission.downloads })
   return { files, sendStream: createStreaming({ admission, compression, spools: createSpools(disk), files }) }
 }
@@ -153,6 +157,7 @@ export function createApp(options: Options): RequestListener {
     ...{ maxBytes: cacheBytes, queue: admission.answers, registryVersion: () => registry.version },
     count: (result, values) => reads.inc({ result }, values),
     onRenewalFailed: failures.noteRenewal,
+    spill: { ...toDisk(options), openFile: openUnnamed },
   })
   const appContext = createAppContext(options, cache)
   const serving = createServing(appContext, { responses, failures, metrics, admission, compression, sendStream })

@@ -6,6 +6,7 @@ import type { Release } from '../admission/admission.ts'
 import type { ReadScope } from '../single-flight/single-flight.ts'
 import { type BufferPool, createBufferPool } from './buffer-pool.ts'
 import { type Cacheable, createResponseCache, type ResponseCache, type ResponseOptions } from './responses.ts'
+import { createSpillFile, type SpillOptions } from './spill-file.ts'
 
 export type { Origin, ResponseCache } from './responses.ts'
 
@@ -23,10 +24,18 @@ export interface Sources {
   readonly range?: TimeRange
 }
 
+/** How a value is written to the disk when it is evicted. */
+interface SpillForm {
+  toBytes(value: Sized): Buffer
+  fromBytes(bytes: Buffer): Sized
+}
+
 export interface CacheKey extends Sources {
   readonly key: string
   /** Whether the value can be made from another value in the cache, without a statement. Such values are evicted first. */
   readonly isDerived?: boolean
+  /** Set for values that take much longer to read from the database than from the disk. */
+  readonly spill?: SpillForm
 }
 
 type Load<T> = (db: Database, abandoned: AbortSignal) => Promise<T>
@@ -114,10 +123,10 @@ function createChanges(changeFeed: ChangeFeed, onChange: (concerns: Concerns) =>
 }
 
 /**
- * `hit`: the value was cached, or a running read has it. `evicted`: the value is read again, and a cache of twice the
- * size would still have it. `miss`: any other read.
+ * `hit`: the value was cached, or a running read has it. `disk`: it was evicted to the disk. `evicted`: the value is read
+ * again, and a cache of twice the size would still have it. `miss`: any other read.
  */
-export type CacheResult = 'hit' | 'miss' | 'evicted'
+export type CacheResult = 'hit' | 'disk' | 'miss' | 'evicted'
 
 interface Entry {
   readonly key: CacheKey
@@ -132,6 +141,8 @@ interface CacheOptions {
   readonly db: Database
   /** Counts requested values. */
   readonly count?: (result: CacheResult, values: number) => void
+  /** The file for evicted values. Default: none. */
+  readonly spill?: SpillOptions
 }
 
 /**
@@ -161,10 +172,12 @@ interface Reading {
  * Creates a cache with a byte budget and least-recently-used eviction; derived values are evicted first. A budget of 0
  * disables the cache. A change event drops only the values of the affected time range. Requests share running reads; a
  * request after a change event starts a new read of the affected values. If change events may have been missed, all
- * values are dropped.
+ * values are dropped. Evicted values that have a form for the disk are written to the `spill` file, and dropped there
+ * like in memory.
  */
 export function createCache(options: CacheOptions): Cache {
   const { maxBytes, changeFeed, db, count = () => {} } = options
+  const disk = options.spill && createSpillFile(options.spill)
   const toSize = (value: Sized, key: string) => value.size + key.length + ENTRY_BYTES
   /** The keys of evicted values, up to `maxBytes` of these values. */
   const evicted = new LRUCache<string, CacheKey, number>({ maxSize: Math.max(1, maxBytes) })
@@ -191,7 +204,10 @@ export function createCache(options: CacheOptions): Cache {
     const isFirst = (first.entry?.turn ?? Number.POSITIVE_INFINITY) < (second.entry?.turn ?? Number.POSITIVE_INFINITY)
     const { entries, name, entry } = isFirst ? first : second
     entries.delete(name)
-    if (entry !== undefined) evicted.set(name, entry.key, { size: toSize(entry.value, name) })
+    if (entry === undefined) return
+    const { key, value } = entry
+    evicted.set(name, key, { size: toSize(value, name) })
+    if (key.spill !== undefined) disk?.put(key, key.spill.toBytes(value))
   }
   const add = (key: CacheKey, value: Sized) => {
     ;(key.isDerived ? derived : reads).set(key.key, { key, value, turn: toTurn(key) })
@@ -209,18 +225,37 @@ export function createCache(options: CacheOptions): Cache {
       for (const [name, { key }] of [...entries.entries()]) if (concerns(key)) entries.delete(name)
     for (const [name, { key }] of [...running]) if (concerns(key)) running.delete(name)
     for (const [name, key] of [...evicted.entries()]) if (concerns(key)) evicted.delete(name)
+    disk?.drop(concerns)
   })
   const store: Cache['store'] = (key, since, value) => {
     if (!holds(key, since)) return
     evicted.delete(key.key)
     add(key, value)
   }
+  const isOnDisk = ({ key }: CacheKey) => disk?.has(key) === true
+  /** Reads values from the disk, and loads those that are not there. */
+  const readOrLoad = async <K extends CacheKey>(
+    missing: readonly K[],
+    load: (rest: readonly K[]) => Promise<readonly Sized[]>,
+  ): Promise<readonly Sized[]> => {
+    const fromDisk = await Promise.all(
+      missing.map(async ({ key, spill }) => {
+        const bytes = await disk?.read(key)
+        return bytes && spill?.fromBytes(bytes)
+      }),
+    )
+    const rest = missing.filter((_, index) => fromDisk[index] === undefined)
+    const loaded = rest.length === 0 ? [] : await load(rest)
+    const values = new Map(rest.map(({ key }, index) => [key, loaded[index] as Sized]))
+    return missing.map(({ key }, index) => fromDisk[index] ?? (values.get(key) as Sized))
+  }
   /** Starts a read in a slot of the queue; the caller must wait for it. */
   const start = <K extends CacheKey>(missing: readonly K[], load: LoadEach<K, Sized>, release: Release) => {
     const since = mark()
     const call: Reading['call'] = startSharedCall(async (abandoned) => {
       try {
-        const values = await load(missing, withSignal(db, abandoned), abandoned)
+        const loadAll = (all: readonly K[]) => load(all, withSignal(db, abandoned), abandoned)
+        const values = await (missing.some(isOnDisk) ? readOrLoad(missing, loadAll) : loadAll(missing))
         forget()
         const loaded = missing.map((key, index) => [key, values[index] as Sized] as const)
         for (const [key, value] of loaded) store(key, since, value)
@@ -260,9 +295,11 @@ export function createCache(options: CacheOptions): Cache {
     // Another request may have read some of them in the meantime.
     const missing = keys.filter(isMissing)
     count('hit', keys.length - missing.length)
-    const before = missing.filter(({ key }) => evicted.has(key)).length
+    const unspilled = missing.filter((key) => !isOnDisk(key))
+    const before = unspilled.filter(({ key }) => evicted.has(key)).length
+    count('disk', missing.length - unspilled.length)
     count('evicted', before)
-    count('miss', missing.length - before)
+    count('miss', unspilled.length - before)
     if (missing.length === 0) release?.()
     else start(missing, load, release ?? (() => {}))
     const values = new Map<string, Sized>()

@@ -182,8 +182,38 @@ function toBlock(packed: readonly PackedRows[]): StoredBlock {
     at += bytes.length
     return { bytes: all.subarray(at - bytes.length, at), count }
   })
-  const points = packed.reduce((sum, { count }) => sum + count, 0)
-  return { chunks, isUsed: packed.map(() => false), size: all.length + BLOCK_OVERHEAD_BYTES, points }
+  return toStoredBlock(chunks, all.length)
+}
+
+const toStoredBlock = (chunks: readonly PackedRows[], bytes: number): StoredBlock => ({
+  chunks,
+  isUsed: chunks.map(() => false),
+  size: bytes + BLOCK_OVERHEAD_BYTES,
+  points: chunks.reduce((sum, { count }) => sum + count, 0),
+})
+
+/** Bytes of a chunk's facts in a written block: the number of its rows, and their bytes. */
+const FACTS_BYTES = 8
+
+/** A written block begins with the facts of its chunks. */
+const BLOCK_ON_DISK = {
+  toBytes: ({ chunks }: StoredBlock): Buffer => {
+    const facts = Buffer.alloc(FACTS_BYTES * BLOCK_CHUNKS)
+    for (const [index, { count, bytes }] of chunks.entries()) {
+      facts.writeUInt32LE(count, FACTS_BYTES * index)
+      facts.writeUInt32LE(bytes.length, FACTS_BYTES * index + 4)
+    }
+    return Buffer.concat([facts, ...chunks.map(({ bytes }) => bytes)])
+  },
+  fromBytes: (written: Buffer): StoredBlock => {
+    let end = FACTS_BYTES * BLOCK_CHUNKS
+    const chunks = Array.from({ length: BLOCK_CHUNKS }, (_, index) => {
+      const [from, at] = [end, FACTS_BYTES * index]
+      end += written.readUInt32LE(at + 4)
+      return { bytes: written.subarray(from, end), count: written.readUInt32LE(at) }
+    })
+    return toStoredBlock(chunks, written.length)
+  },
 }
 
 interface BlockKey extends CacheKey {
@@ -202,7 +232,8 @@ function toBlockKey({ key, dataset, form, chunkBuckets }: Series, { number }: Se
     return { from, to: from + length }
   })
   const to = first + BLOCK_CHUNKS * length + INTERVAL_SECONDS[interval] * 1000
-  return { key: `${key} ${interval} rows ${block}`, datasets: [dataset], range: { from: first, to }, chunks }
+  const range = { from: first, to }
+  return { key: `${key} ${interval} rows ${block}`, datasets: [dataset], range, chunks, spill: BLOCK_ON_DISK }
 }
 
 /**

@@ -76,7 +76,7 @@ export const METRICS = {
   apiChunkReads: {
     kind: 'counter',
     name: 'api_chunk_reads_total',
-    help: 'Requested values of the series cache by result: hit (cached or being read), miss, evicted (a cache of twice the size would have it).',
+    help: 'Requested values of the series cache by result: hit (cached or being read), disk (evicted to the temporary file), miss, evicted (a cache of twice the size would have it).',
     labels: ['result'],
   },
   apiRoom: {

@@ -21,7 +21,7 @@ function setUp(maxBytes = 100_000) {
       return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
     },
   } as unknown as Database
-  const counts: Record<CacheResult, number> = { hit: 0, miss: 0, evicted: 0 }
+  const counts: Record<CacheResult, number> = { hit: 0, disk: 0, miss: 0, evicted: 0 }
   const count = (result: CacheResult, values: number) => {
     counts[result] += values
   }
@@ -130,16 +130,16 @@ describe('createCache', () => {
       cache.getEach([place(key, 0, 10)], async () => [toText(key)], unqueued(new AbortController().signal))
     for (const key of ['a', 'b', 'c', 'd']) keep(key, 0, 10)
     expect([cache.find('d'), cache.find('a')]).toEqual([toText('d'), undefined])
-    expect(counts).toEqual({ hit: 0, miss: 0, evicted: 0 })
+    expect(counts).toEqual({ hit: 0, disk: 0, miss: 0, evicted: 0 })
     expect(read('d')).toEqual([toText('d')])
     await read('d')
     await read('a')
     await read('new')
-    expect(counts).toEqual({ hit: 2, miss: 1, evicted: 1 })
+    expect(counts).toEqual({ hit: 2, disk: 0, miss: 1, evicted: 1 })
     // A change event drops it from any cache.
     changeFeed.commit('prices')
     await read('b')
-    expect(counts).toEqual({ hit: 2, miss: 2, evicted: 1 })
+    expect(counts).toEqual({ hit: 2, disk: 0, miss: 2, evicted: 1 })
   })
 })
 

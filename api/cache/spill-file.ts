@@ -1,0 +1,109 @@
+import type { FileHandle } from 'node:fs/promises'
+import type { Logger } from '../../shared/telemetry/log.ts'
+import { writeAt } from '../serving/spool.ts'
+import type { CacheKey, Sources } from './cache.ts'
+
+/** Evicted values on the disk: the last ones that were written. Reading one takes a fraction of a statement's time. */
+export interface SpillFile {
+  has(key: string): boolean
+  /** Writes a value over the oldest ones. Does nothing if the value is there already. */
+  put(key: CacheKey, bytes: Buffer): void
+  /** Returns the bytes of a value; undefined if they are no longer there, or the disk fails. */
+  read(key: string): Promise<Buffer | undefined>
+  /** Removes the values that were read from these sources. */
+  drop(isDropped: (sources: Sources) => boolean): void
+}
+
+export interface SpillOptions {
+  /** Size of the file. Less than `LEAST_FILE_BYTES` disables it. */
+  readonly maxBytes: number
+  /** Opens the file at the first eviction. */
+  readonly openFile: () => Promise<FileHandle>
+  readonly log: Logger
+}
+
+/** Values that wait for the disk are in memory; if there are more, values are evicted without a copy. */
+const MOST_UNWRITTEN_BYTES = 4 * 1024 * 1024
+/** A value that waits for the disk is never overwritten. */
+const LEAST_FILE_BYTES = 4 * MOST_UNWRITTEN_BYTES
+
+interface Place {
+  readonly sources: Sources
+  readonly at: number
+  readonly length: number
+  /** Set until the value is written. */
+  unwritten: Buffer | undefined
+}
+
+/** Creates the file as a ring: the next value is written over the oldest ones. */
+export function createSpillFile({ maxBytes, openFile, log }: SpillOptions): SpillFile {
+  /** In the order in which they were written. */
+  const places = new Map<string, Place>()
+  let file: Promise<FileHandle> | undefined
+  let isUsable = maxBytes >= LEAST_FILE_BYTES
+  /** The end of the newest value. */
+  let head = 0
+  let unwrittenBytes = 0
+
+  const fail = (err: unknown) => {
+    if (isUsable) log.warn({ err }, 'evicted values cannot be cached on the disk')
+    isUsable = false
+    places.clear()
+  }
+  /** Removes the oldest values with places from `head` up to `end`; newer ones are before `head`. */
+  const clearTo = (end: number) => {
+    for (const [name, { at }] of places) {
+      if (at < head || at >= end) return
+      places.delete(name)
+    }
+  }
+  const write = async (place: Place, bytes: Buffer) => {
+    unwrittenBytes += bytes.length
+    try {
+      file ??= openFile()
+      await writeAt(await file, bytes, place.at)
+    } catch (error) {
+      fail(error)
+    } finally {
+      place.unwritten = undefined
+      unwrittenBytes -= bytes.length
+    }
+  }
+  return {
+    has: (key) => places.has(key),
+    put: ({ key, datasets, range }, bytes) => {
+      if (!isUsable || places.has(key) || unwrittenBytes + bytes.length > MOST_UNWRITTEN_BYTES) return
+      if (head + bytes.length > maxBytes) {
+        clearTo(maxBytes)
+        head = 0
+      }
+      clearTo(head + bytes.length)
+      const place: Place = {
+        sources: { datasets, ...(range && { range }) },
+        at: head,
+        length: bytes.length,
+        unwritten: bytes,
+      }
+      places.set(key, place)
+      head += bytes.length
+      void write(place, bytes)
+    },
+    read: async (key) => {
+      const place = places.get(key)
+      if (place === undefined || file === undefined) return undefined
+      if (place.unwritten !== undefined) return place.unwritten
+      const bytes = Buffer.allocUnsafeSlow(place.length)
+      try {
+        const { bytesRead } = await (await file).read(bytes, 0, place.length, place.at)
+        if (bytesRead < place.length) throw new Error('a temporary file is shorter than the bytes written to it')
+      } catch (error) {
+        fail(error)
+      }
+      // Another value may have been written there during the read, and a change event may have removed this one.
+      return places.get(key) === place ? bytes : undefined
+    },
+    drop: (isDropped) => {
+      for (const [key, { sources }] of places) if (isDropped(sources)) places.delete(key)
+    },
+  }
+}
