@@ -67,6 +67,8 @@ export interface Cache {
   find<T extends Sized>(key: string): T | undefined
   /** Caches a value that was made from data read after the mark, unless a change event since then affects it. */
   store<T extends Sized>(key: CacheKey, mark: number, value: T): void
+  /** Whether it is worth making a derived value to cache it: there is space, or those evicted last had been used. */
+  isWorthDeriving(): boolean
   /** Returns a mark. With a mark taken before a read, `store` detects whether the data may have changed since. */
   mark(): number
 }
@@ -83,6 +85,15 @@ const ENTRY_BYTES = 560
  * per byte. The difference is `READ_BUDGETS` times the budget, in bytes of added values.
  */
 const READ_BUDGETS = 2
+
+/** Making a derived value to cache it takes about as long as two uses save. */
+const LEAST_USES = 2
+/** The uses of evicted derived values are averaged over about this many. */
+const AVERAGED_VALUES = 64
+/** Up to this share of its budget a cache has space: it hardly evicts anything. */
+const SPACIOUS = 0.9
+/** While none are worth it, one of this many is made, so that the average follows a change of the requests. */
+const TRIED = 16
 
 /**
  * Number of remembered change events. A value read before the oldest of them is not cached, because it may be outdated.
@@ -133,6 +144,7 @@ interface Entry {
   readonly value: Sized
   /** Position in the order of eviction: the entry with the lowest number is evicted first. */
   turn: number
+  uses: number
 }
 
 interface CacheOptions {
@@ -194,6 +206,9 @@ export function createCache(options: CacheOptions): Cache {
   const [reads, derived] = [createEntries(), createEntries()]
   const countBytes = () => reads.calculatedSize + derived.calculatedSize
   let addedBytes = 0
+  /** Average uses of evicted derived values. */
+  let usesOfEvicted = LEAST_USES
+  let rejected = 0
   const toTurn = ({ isDerived = false }: CacheKey) => addedBytes + (isDerived ? 0 : READ_BUDGETS * maxBytes)
   const findOldest = (entries: typeof reads) => {
     const [name = ''] = entries.rkeys()
@@ -205,19 +220,22 @@ export function createCache(options: CacheOptions): Cache {
     const { entries, name, entry } = isFirst ? first : second
     entries.delete(name)
     if (entry === undefined) return
-    const { key, value } = entry
+    const { key, value, uses } = entry
+    if (key.isDerived) usesOfEvicted += (uses - usesOfEvicted) / AVERAGED_VALUES
     evicted.set(name, key, { size: toSize(value, name) })
     if (key.spill !== undefined) disk?.put(key, key.spill.toBytes(value))
   }
   const add = (key: CacheKey, value: Sized) => {
-    ;(key.isDerived ? derived : reads).set(key.key, { key, value, turn: toTurn(key) })
+    ;(key.isDerived ? derived : reads).set(key.key, { key, value, turn: toTurn(key), uses: 0 })
     addedBytes += toSize(value, key.key)
     while (countBytes() > maxBytes) evict()
   }
   const use = (name: string): Sized | undefined => {
     const entry = reads.get(name) ?? derived.get(name)
-    if (entry !== undefined) entry.turn = toTurn(entry.key)
-    return entry?.value
+    if (entry === undefined) return undefined
+    entry.turn = toTurn(entry.key)
+    entry.uses += 1
+    return entry.value
   }
   const running = new Map<string, Reading>()
   const { mark, holds } = createChanges(changeFeed, (concerns) => {
@@ -335,5 +353,10 @@ export function createCache(options: CacheOptions): Cache {
       findAll<T>(keys) ?? readEach<K, T>(keys, load, scope),
     find: <T extends Sized>(key: string) => use(key) as T | undefined,
     store,
+    isWorthDeriving: () => {
+      if (countBytes() < SPACIOUS * maxBytes || usesOfEvicted >= LEAST_USES) return true
+      rejected = (rejected + 1) % TRIED
+      return rejected === 0
+    },
   }
 }

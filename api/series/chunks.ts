@@ -238,8 +238,8 @@ function toBlockKey({ key, dataset, form, chunkBuckets }: Series, { number }: Se
 
 /**
  * Makes the points of chunks from their stored rows, and reads the blocks of rows that are not cached. When a chunk is
- * used again, all its points are made, deflated and cached: only then the time and the memory are worth it. Before that,
- * only the points in the range are made, for one answer.
+ * used again, and the cache is not full of other values, all its points are made, deflated and cached: only then the time
+ * and the memory are worth it. Else only the points in the range are made, for one answer.
  */
 async function readFromRows(
   { series, stored }: { readonly series: Series; readonly stored: StoredSource },
@@ -261,13 +261,13 @@ async function readFromRows(
     const block = blockOf.get(keys[index]?.key) as StoredBlock
     const inBlock = chunk.number - Math.floor(chunk.number / BLOCK_CHUNKS) * BLOCK_CHUNKS
     const rows = block.chunks[inBlock] as PackedRows
-    const isAgain = block.isUsed[inBlock] === true
+    const isKept = block.isUsed[inBlock] === true && cache.isWorthDeriving()
     onSuccess(() => {
       block.isUsed[inBlock] = true
     })
-    const concerned = isAgain ? chunk : { from: Math.max(chunk.from, range.from), to: Math.min(chunk.to, range.to) }
+    const concerned = isKept ? chunk : { from: Math.max(chunk.from, range.from), to: Math.min(chunk.to, range.to) }
     const slice = toSlice(stored.toPoints(rows, concerned), concerned)
-    if (isAgain) {
+    if (isKept) {
       const packed = await packPoints(slice, series.form)
       cache.store(toChunkKey(series, chunk), mark, packed)
       points.push(packed)

@@ -124,6 +124,26 @@ describe('createCache', () => {
     expect(get('read')).toBeUndefined()
   })
 
+  it('derives values while there is space, and then only if evicted ones had been used', () => {
+    const { cache, get, place } = setUp(6000)
+    let derived = 0
+    const derive = (uses: number) => {
+      derived += 1
+      cache.store({ ...place(`derived ${derived}`, 0, 10), isDerived: true }, cache.mark(), toText('derived'))
+      for (let use = 0; use < uses; use++) expect(get(`derived ${derived}`)).toBe('derived')
+    }
+    const countWorth = () =>
+      Array.from({ length: 160 }, () => cache.isWorthDeriving()).filter((isWorth) => isWorth).length
+    expect(countWorth()).toBe(160)
+    for (let count = 0; count < 20; count++) derive(3)
+    expect(countWorth()).toBe(160)
+    for (let count = 0; count < 200; count++) derive(0)
+    // A few are tried.
+    expect(countWorth()).toBe(10)
+    for (let count = 0; count < 200; count++) derive(3)
+    expect(countWorth()).toBe(160)
+  })
+
   it('counts hits, misses, and evicted values that a larger cache would still have', async () => {
     const { changeFeed, cache, counts, keep, place } = setUp(2000)
     const read = (key: string) =>
