@@ -63,6 +63,8 @@ async function measure(database: BenchDatabase, enginePid: number, { quick, say 
       a: { name: 'API', value: bytes / points, unit: 'B/point' },
       target: atMost(40, ' B/point'),
     }
+    say('reading all days again: their points are cached')
+    await readAll(api, stored)
     return {
       rows: [memory, ...(await measureCached(api, stored, say)), await measureYear(api, stored)],
       seriesBytes: bytes,
