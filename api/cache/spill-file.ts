@@ -27,6 +27,9 @@ const MOST_UNWRITTEN_BYTES = 4 * 1024 * 1024
 /** A value that waits for the disk is never overwritten. */
 const LEAST_FILE_BYTES = 4 * MOST_UNWRITTEN_BYTES
 
+/** Space is taken in pages: so small values, of which each has an entry in memory, are limited in number, too. */
+const PAGE_BYTES = 4096
+
 interface Place {
   readonly sources: Sources
   readonly at: number
@@ -73,11 +76,12 @@ export function createSpillFile({ maxBytes, openFile, log }: SpillOptions): Spil
     has: (key) => places.has(key),
     put: ({ key, datasets, range }, bytes) => {
       if (!isUsable || places.has(key) || unwrittenBytes + bytes.length > MOST_UNWRITTEN_BYTES) return
-      if (head + bytes.length > maxBytes) {
+      const space = Math.ceil(bytes.length / PAGE_BYTES) * PAGE_BYTES
+      if (head + space > maxBytes) {
         clearTo(maxBytes)
         head = 0
       }
-      clearTo(head + bytes.length)
+      clearTo(head + space)
       const place: Place = {
         sources: { datasets, ...(range && { range }) },
         at: head,
@@ -85,7 +89,7 @@ export function createSpillFile({ maxBytes, openFile, log }: SpillOptions): Spil
         unwritten: bytes,
       }
       places.set(key, place)
-      head += bytes.length
+      head += space
       void write(place, bytes)
     },
     read: async (key) => {

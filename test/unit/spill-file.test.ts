@@ -53,6 +53,14 @@ describe('a file of evicted values', () => {
     expect(bytes).toBeLessThanOrEqual(LEAST_BYTES)
   })
 
+  it('has a limited number of small values', async () => {
+    const file = createSpillFile({ maxBytes: LEAST_BYTES, openFile, log: silent })
+    for (let number = 0; number < 10_000; number++) file.put(toKey(`${number}`), toBytes(number, 10))
+    const there = Array.from({ length: 10_000 }, (_, number) => number).filter((number) => file.has(`${number}`))
+    expect(there).toEqual(Array.from({ length: 4096 }, (_, number) => 10_000 - 4096 + number))
+    await vi.waitFor(() => expect(files).toHaveLength(1))
+  })
+
   it('drops values of changed data, also during their reading', async () => {
     const file = createSpillFile({ maxBytes: LEAST_BYTES, openFile, log: silent })
     for (const [number, key] of ['a', 'b', 'c'].entries())
