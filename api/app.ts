@@ -33,7 +33,7 @@ import { createFailures } from './serving/failures.ts'
 import { createApiMetrics, createRequestIds, inRequestSpan, noteFailure, noteHead } from './serving/observe.ts'
 import type { LongAnswer } from './serving/respond.ts'
 import { type CachedAnswer, createServing } from './serving/serve.ts'
-import { createSpools, openUnnamed } from './serving/spool.ts'
+import { createSpools } from './serving/spool.ts'
 import { createStreaming } from './serving/stream.ts'
 import { startWarm, type WarmStartOptions } from './serving/warm-start.ts'
 import { ClientDisconnected } from './single-flight/single-flight.ts'
@@ -157,7 +157,7 @@ export function createApp(options: Options): RequestListener {
     ...{ maxBytes: cacheBytes, queue: admission.answers, registryVersion: () => registry.version },
     count: (result, values) => reads.inc({ result }, values),
     onRenewalFailed: failures.noteRenewal,
-    spill: { ...toDisk(options), openFile: openUnnamed },
+    spill: toDisk(options),
   })
   const appContext = createAppContext(options, cache)
   const serving = createServing(appContext, { responses, failures, metrics, admission, compression, sendStream })

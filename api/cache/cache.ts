@@ -189,7 +189,7 @@ interface Reading {
  */
 export function createCache(options: CacheOptions): Cache {
   const { maxBytes, changeFeed, db, count = () => {} } = options
-  const disk = options.spill && createSpillFile(options.spill)
+  const disk = options.spill && createSpillFile<Sources>(options.spill)
   const toSize = (value: Sized, key: string) => value.size + key.length + ENTRY_BYTES
   /** The keys of evicted values, up to `maxBytes` of these values. */
   const evicted = new LRUCache<string, CacheKey, number>({ maxSize: Math.max(1, maxBytes) })
@@ -221,9 +221,10 @@ export function createCache(options: CacheOptions): Cache {
     entries.delete(name)
     if (entry === undefined) return
     const { key, value, uses } = entry
+    const { datasets, range = ALWAYS, spill } = key
     if (key.isDerived) usesOfEvicted += (uses - usesOfEvicted) / AVERAGED_VALUES
     evicted.set(name, key, { size: toSize(value, name) })
-    if (key.spill !== undefined) disk?.put(key, key.spill.toBytes(value))
+    if (spill !== undefined) disk?.put(name, { datasets, range }, spill.toBytes(value))
   }
   const add = (key: CacheKey, value: Sized) => {
     ;(key.isDerived ? derived : reads).set(key.key, { key, value, turn: toTurn(key), uses: 0 })
@@ -250,7 +251,7 @@ export function createCache(options: CacheOptions): Cache {
     evicted.delete(key.key)
     add(key, value)
   }
-  const isOnDisk = ({ key }: CacheKey) => disk?.has(key) === true
+  const isOnDisk = ({ key, spill }: CacheKey) => spill !== undefined && disk?.has(key) === true
   /** Reads values from the disk, and loads those that are not there. */
   const readOrLoad = async <K extends CacheKey>(
     missing: readonly K[],

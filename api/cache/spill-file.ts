@@ -1,13 +1,15 @@
 import type { FileHandle } from 'node:fs/promises'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { writeAt } from '../serving/spool.ts'
-import type { CacheKey, Sources } from './cache.ts'
+import { openUnnamed, writeAt } from '../../shared/unnamed-file.ts'
 
-/** Evicted values on the disk: the last ones that were written. Reading one takes a fraction of a statement's time. */
-export interface SpillFile {
+/**
+ * Evicted values on the disk: the last ones that were written, each with the sources that it was read from. Reading one
+ * takes a fraction of a statement's time.
+ */
+export interface SpillFile<Sources> {
   has(key: string): boolean
   /** Writes a value over the oldest ones. Does nothing if the value is there already. */
-  put(key: CacheKey, bytes: Buffer): void
+  put(key: string, sources: Sources, bytes: Buffer): void
   /** Returns the bytes of a value; undefined if they are no longer there, or the disk fails. */
   read(key: string): Promise<Buffer | undefined>
   /** Removes the values that were read from these sources. */
@@ -17,9 +19,9 @@ export interface SpillFile {
 export interface SpillOptions {
   /** Size of the file. Less than `LEAST_FILE_BYTES` disables it. */
   readonly maxBytes: number
-  /** Opens the file at the first eviction. */
-  readonly openFile: () => Promise<FileHandle>
   readonly log: Logger
+  /** Opens the file at the first eviction. Tests may replace it. */
+  readonly openFile?: () => Promise<FileHandle>
 }
 
 /** Values that wait for the disk are in memory; if there are more, values are evicted without a copy. */
@@ -30,7 +32,7 @@ const LEAST_FILE_BYTES = 4 * MOST_UNWRITTEN_BYTES
 /** Space is taken in pages: so small values, of which each has an entry in memory, are limited in number, too. */
 const PAGE_BYTES = 4096
 
-interface Place {
+interface Place<Sources> {
   readonly sources: Sources
   readonly at: number
   readonly length: number
@@ -39,9 +41,9 @@ interface Place {
 }
 
 /** Creates the file as a ring: the next value is written over the oldest ones. */
-export function createSpillFile({ maxBytes, openFile, log }: SpillOptions): SpillFile {
+export function createSpillFile<Sources>({ maxBytes, log, openFile = openUnnamed }: SpillOptions): SpillFile<Sources> {
   /** In the order in which they were written. */
-  const places = new Map<string, Place>()
+  const places = new Map<string, Place<Sources>>()
   let file: Promise<FileHandle> | undefined
   let isUsable = maxBytes >= LEAST_FILE_BYTES
   /** The end of the newest value. */
@@ -60,7 +62,7 @@ export function createSpillFile({ maxBytes, openFile, log }: SpillOptions): Spil
       places.delete(name)
     }
   }
-  const write = async (place: Place, bytes: Buffer) => {
+  const write = async (place: Place<Sources>, bytes: Buffer) => {
     unwrittenBytes += bytes.length
     try {
       file ??= openFile()
@@ -74,7 +76,7 @@ export function createSpillFile({ maxBytes, openFile, log }: SpillOptions): Spil
   }
   return {
     has: (key) => places.has(key),
-    put: ({ key, datasets, range }, bytes) => {
+    put: (key, sources, bytes) => {
       if (!isUsable || places.has(key) || unwrittenBytes + bytes.length > MOST_UNWRITTEN_BYTES) return
       const space = Math.ceil(bytes.length / PAGE_BYTES) * PAGE_BYTES
       if (head + space > maxBytes) {
@@ -82,12 +84,7 @@ export function createSpillFile({ maxBytes, openFile, log }: SpillOptions): Spil
         head = 0
       }
       clearTo(head + space)
-      const place: Place = {
-        sources: { datasets, ...(range && { range }) },
-        at: head,
-        length: bytes.length,
-        unwritten: bytes,
-      }
+      const place = { sources, at: head, length: bytes.length, unwritten: bytes }
       places.set(key, place)
       head += space
       void write(place, bytes)

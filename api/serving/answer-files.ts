@@ -1,11 +1,11 @@
 import type { FileHandle } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import type { Logger } from '../../shared/telemetry/log.ts'
+import { openUnnamed, writeAt } from '../../shared/unnamed-file.ts'
 import type { ClientKey, FairQueue } from '../admission/admission.ts'
 import type { ByteRange } from '../http/negotiation.ts'
 import { createSingleFlight, inTurn } from '../single-flight/single-flight.ts'
 import type { RangedFile } from './send-file.ts'
-import { openUnnamed, writeAt } from './spool.ts'
 
 /** Starts writing the bytes; stops when the signal is aborted. */
 type Open = (signal: AbortSignal) => Promise<AsyncIterable<Buffer>>

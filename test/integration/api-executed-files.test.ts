@@ -50,7 +50,7 @@ describe('own files that the API executes', () => {
       'for a day of prices that is not cached',
       '/data/tokens/historic-financial?id=1&interval=5m&start=2024-06-01&end=2024-06-02',
       '/data/tokens/historic-financial?id=2&interval=5m&start=2024-06-01&end=2024-06-02',
-      39,
+      40,
     ],
   ])('are few %s', async (_name, path, candidate, most) => {
     await toFiles(candidate)

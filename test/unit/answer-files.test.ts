@@ -4,7 +4,7 @@ import { buffer } from 'node:stream/consumers'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { createFairQueue } from '../../api/admission/fair-queue.ts'
 import { createAnswerFiles } from '../../api/serving/answer-files.ts'
-import { openUnnamed } from '../../api/serving/spool.ts'
+import { openUnnamed } from '../../shared/unnamed-file.ts'
 import { silent } from '../support/silent.ts'
 
 const meters = { waiting: () => {}, waited: () => {}, rejected: () => {} }

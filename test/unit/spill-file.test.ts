@@ -2,9 +2,9 @@ import type { FileHandle } from 'node:fs/promises'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type CacheKey, type CacheResult, createCache, type Sized } from '../../api/cache/cache.ts'
 import { createSpillFile } from '../../api/cache/spill-file.ts'
-import { openUnnamed } from '../../api/serving/spool.ts'
 import { unqueued } from '../../api/single-flight/single-flight.ts'
 import type { Database } from '../../shared/store/store.ts'
+import { openUnnamed } from '../../shared/unnamed-file.ts'
 import { createHandFeed } from '../support/api.ts'
 import { silent } from '../support/silent.ts'
 
@@ -21,7 +21,7 @@ afterEach(async () => {
   for (const file of files.splice(0)) await file.close()
 })
 
-const toKey = (key: string, from = 0, to = 10): CacheKey => ({ key, datasets: ['prices'], range: { from, to } })
+const toSources = (from = 0, to = 10) => ({ datasets: ['prices'], range: { from, to } })
 /** Bytes that tell the value from any other. */
 const toBytes = (number: number, length: number) => Buffer.alloc(length, `value ${number};`)
 /** Resolves when all values are written. */
@@ -31,11 +31,11 @@ const isWritten = async () => {
 
 describe('a file of evicted values', () => {
   it('has the last values, as they were written', async () => {
-    const file = createSpillFile({ maxBytes: LEAST_BYTES, openFile, log: silent })
+    const file = createSpillFile<ReturnType<typeof toSources>>({ maxBytes: LEAST_BYTES, openFile, log: silent })
     // Three laps of the file, in values of different lengths.
     const lengthOf = (number: number) => MIB - 1000 * (number % 7)
     for (let number = 0; number < 50; number++) {
-      file.put(toKey(`${number}`), toBytes(number, lengthOf(number)))
+      file.put(`${number}`, toSources(), toBytes(number, lengthOf(number)))
       expect((await file.read(`${number}`))?.equals(toBytes(number, lengthOf(number)))).toBe(true)
       await isWritten()
       await vi.waitFor(() => expect(files).toHaveLength(1))
@@ -54,21 +54,21 @@ describe('a file of evicted values', () => {
   })
 
   it('has a limited number of small values', async () => {
-    const file = createSpillFile({ maxBytes: LEAST_BYTES, openFile, log: silent })
-    for (let number = 0; number < 10_000; number++) file.put(toKey(`${number}`), toBytes(number, 10))
+    const file = createSpillFile<ReturnType<typeof toSources>>({ maxBytes: LEAST_BYTES, openFile, log: silent })
+    for (let number = 0; number < 10_000; number++) file.put(`${number}`, toSources(), toBytes(number, 10))
     const there = Array.from({ length: 10_000 }, (_, number) => number).filter((number) => file.has(`${number}`))
     expect(there).toEqual(Array.from({ length: 4096 }, (_, number) => 10_000 - 4096 + number))
     await vi.waitFor(() => expect(files).toHaveLength(1))
   })
 
   it('drops values of changed data, also during their reading', async () => {
-    const file = createSpillFile({ maxBytes: LEAST_BYTES, openFile, log: silent })
+    const file = createSpillFile<ReturnType<typeof toSources>>({ maxBytes: LEAST_BYTES, openFile, log: silent })
     for (const [number, key] of ['a', 'b', 'c'].entries())
-      file.put(toKey(key, 10 * number, 10 * number + 10), toBytes(number, 1000))
+      file.put(key, toSources(10 * number, 10 * number + 10), toBytes(number, 1000))
     await vi.waitFor(() => expect(files).toHaveLength(1))
     await isWritten()
     const reading = file.read('b')
-    file.drop(({ range }) => range !== undefined && range.from <= 15 && range.to > 5)
+    file.drop(({ range }) => range.from <= 15 && range.to > 5)
     expect([file.has('a'), file.has('b'), file.has('c')]).toEqual([false, false, true])
     expect(await reading).toBeUndefined()
     expect((await file.read('c'))?.equals(toBytes(2, 1000))).toBe(true)
@@ -78,18 +78,18 @@ describe('a file of evicted values', () => {
     const warn = vi.fn()
     const log = { ...silent, warn } as unknown as typeof silent
     const openFailing = () => Promise.reject(new Error('no space left on device'))
-    const file = createSpillFile({ maxBytes: LEAST_BYTES, openFile: openFailing, log })
-    for (const key of ['a', 'b']) file.put(toKey(key), toBytes(1, 1000))
+    const file = createSpillFile<ReturnType<typeof toSources>>({ maxBytes: LEAST_BYTES, openFile: openFailing, log })
+    for (const key of ['a', 'b']) file.put(key, toSources(), toBytes(1, 1000))
     await vi.waitFor(() => expect(warn).toHaveBeenCalled())
     expect(await file.read('a')).toBeUndefined()
-    file.put(toKey('c'), toBytes(1, 1000))
+    file.put('c', toSources(), toBytes(1, 1000))
     expect(file.has('c')).toBe(false)
     expect(warn).toHaveBeenCalledTimes(1)
   })
 
   it('is not opened if it may have too few bytes', () => {
-    const file = createSpillFile({ maxBytes: LEAST_BYTES - 1, openFile, log: silent })
-    file.put(toKey('a'), toBytes(1, 1000))
+    const file = createSpillFile<ReturnType<typeof toSources>>({ maxBytes: LEAST_BYTES - 1, openFile, log: silent })
+    file.put('a', toSources(), toBytes(1, 1000))
     expect(file.has('a')).toBe(false)
     expect(files).toHaveLength(0)
   })
@@ -124,7 +124,7 @@ function setUp() {
       loaded.push(missing.map(({ key }) => key).join())
       return missing.map(({ key }) => toText(`${key} ${loaded.length}`))
     }
-    const all = keys.map((key) => ({ ...toKey(key), spill: key.startsWith('plain') ? undefined : spill }))
+    const all = keys.map((key) => ({ key, ...toSources(), spill: key.startsWith('plain') ? undefined : spill }))
     const values = await cache.getEach(all as CacheKey[], load, scope)
     return values.map((value) => (value as Text).text)
   }
