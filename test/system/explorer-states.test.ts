@@ -310,15 +310,20 @@ describe.skipIf(!hasBrowser)('explorer page in a browser', () => {
     const released = new Promise<void>((resolve) => {
       release = resolve
     })
+    let note = () => {}
+    const requested = new Promise<void>((resolve) => {
+      note = resolve
+    })
     const { page, close } = await open('/governance', {
       'daos/governance/proposals': [{ ...proposal, ...result, ...times }],
       daos: async (route: Route) => {
+        note()
         await released
         return route.fulfill({ json: [DAO] })
       },
     })
     const cardOf = (name: string) => page.getByRole('region', { name, exact: true })
-    await page.waitForRequest('**/data/daos?**')
+    await requested
     await cardOf('Active votes').getByText('Loading').waitFor()
     expect(await page.getByRole('row').count()).toBe(0)
     expect(await cardOf('Recent results').isVisible()).toBe(false)
