@@ -1,4 +1,5 @@
 import type { FileHandle } from 'node:fs/promises'
+import { crc32 } from 'node:zlib'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { openUnnamed, writeAt } from '../../shared/unnamed-file.ts'
 
@@ -36,6 +37,7 @@ interface Place<Sources> {
   readonly sources: Sources
   readonly at: number
   readonly length: number
+  readonly crc: number
   /** Set until the value is written. */
   unwritten: Buffer | undefined
 }
@@ -50,10 +52,19 @@ export function createSpillFile<Sources>({ maxBytes, log, openFile = openUnnamed
   let head = 0
   let unwrittenBytes = 0
 
+  /** Ends the use of the file, and frees its space. */
   const fail = (err: unknown) => {
-    if (isUsable) log.warn({ err }, 'evicted values cannot be cached on the disk')
+    if (!isUsable) return
+    log.warn({ err }, 'evicted values cannot be cached on the disk')
     isUsable = false
     places.clear()
+    // An error of the opening is logged above.
+    file
+      ?.then(
+        (opened) => opened.close(),
+        () => undefined,
+      )
+      .catch((error: unknown) => log.warn({ err: error }, 'temporary file could not be closed'))
   }
   /** Removes the oldest values with places from `head` up to `end`; newer ones are before `head`. */
   const clearTo = (end: number) => {
@@ -84,7 +95,7 @@ export function createSpillFile<Sources>({ maxBytes, log, openFile = openUnnamed
         head = 0
       }
       clearTo(head + space)
-      const place = { sources, at: head, length: bytes.length, unwritten: bytes }
+      const place = { sources, at: head, length: bytes.length, crc: crc32(bytes), unwritten: bytes }
       places.set(key, place)
       head += space
       void write(place, bytes)
@@ -96,12 +107,15 @@ export function createSpillFile<Sources>({ maxBytes, log, openFile = openUnnamed
       const bytes = Buffer.allocUnsafeSlow(place.length)
       try {
         const { bytesRead } = await (await file).read(bytes, 0, place.length, place.at)
+        // Another value may have been written there during the read, and a change event may have removed this one.
+        if (places.get(key) !== place) return undefined
         if (bytesRead < place.length) throw new Error('a temporary file is shorter than the bytes written to it')
+        if (crc32(bytes) !== place.crc) throw new Error('a temporary file has other bytes than were written to it')
+        return bytes
       } catch (error) {
         fail(error)
+        return undefined
       }
-      // Another value may have been written there during the read, and a change event may have removed this one.
-      return places.get(key) === place ? bytes : undefined
     },
     drop: (isDropped) => {
       for (const [key, { sources }] of places) if (isDropped(sources)) places.delete(key)

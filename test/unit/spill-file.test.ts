@@ -87,6 +87,21 @@ describe('a file of evicted values', () => {
     expect(warn).toHaveBeenCalledTimes(1)
   })
 
+  it('returns no bytes that the disk has changed, logs it, and frees its space', async () => {
+    const warn = vi.fn()
+    const log = { ...silent, warn } as unknown as typeof silent
+    const file = createSpillFile<ReturnType<typeof toSources>>({ maxBytes: LEAST_BYTES, openFile, log })
+    for (const key of ['a', 'b']) file.put(key, toSources(), toBytes(1, 1000))
+    await vi.waitFor(() => expect(files).toHaveLength(1))
+    await isWritten()
+    expect((await file.read('b'))?.equals(toBytes(1, 1000))).toBe(true)
+    await files[0]?.write(Buffer.from('x'), 0, 1, 500)
+    expect(await file.read('a')).toBeUndefined()
+    expect(file.has('b')).toBe(false)
+    expect(warn).toHaveBeenCalledTimes(1)
+    await vi.waitFor(() => expect(files[0]?.fd).toBe(-1))
+  })
+
   it('is not opened if it may have too few bytes', () => {
     const file = createSpillFile<ReturnType<typeof toSources>>({ maxBytes: LEAST_BYTES - 1, openFile, log: silent })
     file.put('a', toSources(), toBytes(1, 1000))
